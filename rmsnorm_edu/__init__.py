@@ -1,0 +1,22 @@
+"""RMSNorm, from the equation to the kernel: the companion package of the book.
+
+``import rmsnorm_edu`` loads NumPy alone; everything else loads on first use.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["checks", "conventions", "explorables", "invariance", "page", "precision", "recorded",
+           "reference"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a submodule on first use, so that importing the package costs only NumPy."""
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {__all__}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
