@@ -1,0 +1,75 @@
+"""The 2019 code's recorded cases (tests/golden/README.md) in the words of `reference`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(__file__).parent / "golden"
+GROUPS = ("g1_torch_rmsnorm", "g2_tf_rmsnorm", "g3_theano_rln_ln", "g6_nematus", "g7_lasagne")
+WEIGHTS = ("scale", "s", "new_std", "g")
+BIASES = ("offset", "b")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One recorded call: `options` for `reference`, arrays x, dy, y, dx and what is there of
+    weight, bias, dweight, dbias."""
+
+    id: str
+    facts: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(repr=False)
+
+    def __getattr__(self, name: str) -> np.ndarray | None:
+        return self.arrays.get(name)
+
+    @property
+    def k(self) -> int:
+        """The 2019 code's number of features: all of them for p outside 0…1."""
+        d, p = self.facts.get("d", self.x.shape[-1]), self.facts.get("p", -1.0)
+        return int(d * p) if 0 <= p <= 1 else d
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keywords that `rms_norm` takes for this case (`layer_norm`: eps alone)."""
+        if self.facts["unit"] == "ln":
+            return {"eps": self.facts["eps"]}
+        return {
+            "eps": self.facts["eps"],
+            "k": self.k,
+            "eps_outside": self.facts["unit"] == "RMSNorm",
+        }
+
+    @property
+    def crashes(self) -> bool:
+        return bool(self.facts.get("empty_partial"))
+
+
+@cache
+def cases(group: str) -> tuple[Case, ...]:
+    listed = json.loads((FOLDER / "cases.json").read_text("utf-8"))["groups"][group]["cases"]
+    with np.load(FOLDER / f"{group}.npz") as stored:
+        arrays: dict[str, dict[str, np.ndarray]] = {}
+        for key in stored.files:
+            case, name = key.split("/")
+            arrays.setdefault(case, {})[_renamed(name)] = stored[key]
+    return tuple(Case(f"{group}/{facts['id']}", facts, arrays[facts["id"]]) for facts in listed)
+
+
+def _renamed(name: str) -> str:
+    for new, old in (("weight", WEIGHTS), ("bias", BIASES)):
+        if name in old:
+            return new
+        if name[:1] == "d" and name[1:] in old:
+            return "d" + new
+    return name
+
+
+def rms_cases() -> Iterator[Case]:
+    """Every case of the groups that normalise the last axis and gave a number."""
+    for group in GROUPS[:-1]:
+        yield from (case for case in cases(group) if not case.crashes)
