@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rmsnorm_edu import recorded
+
 FOLDER = Path(__file__).parent / "golden"
 GROUPS = ("g1_torch_rmsnorm", "g2_tf_rmsnorm", "g3_theano_rln_ln", "g6_nematus", "g7_lasagne")
 WEIGHTS = ("scale", "s", "new_std", "g")
@@ -73,3 +75,39 @@ def rms_cases() -> Iterator[Case]:
     """Every case of the groups that normalise the last axis and gave a number."""
     for group in GROUPS[:-1]:
         yield from (case for case in cases(group) if not case.crashes)
+
+
+PAGE_CASES = {  # of all features, small, of ordinary and of tiny size
+    "rmsnorm_torch.py, RMSNorm": ("g1_torch_rmsnorm", "case108", "case111"),
+    "rmsnorm_tensorflow.py, rms_norm": ("g2_tf_rmsnorm", "case108", "case111"),
+    "layers.py, rln": ("g3_theano_rln_ln", "case042", "case046"),
+    "README.md, LayerNormLayer of Nematus": ("g6_nematus", "case028", "case031"),
+    "README.md, layer_norm of Nematus": ("g6_nematus", "case123", "case127"),
+}
+
+
+def data_for_pages() -> dict[str, Any]:
+    """The few cases that the book's pages check: the data of the record `golden_2019`."""
+    listed = json.loads((FOLDER / "cases.json").read_text("utf-8"))["groups"]
+    picked = []
+    for where, (group, *ids) in PAGE_CASES.items():
+        for case in cases(group):
+            if case.facts["id"] in ids:
+                meta = listed[group]["metas"][case.facts["meta"]]
+                picked.append(_page_case(where, meta["framework"], case))
+    return {"source": "bzhangGo/rmsnorm at 2e726f1", "cases": picked}
+
+
+def _page_case(where: str, framework: str, case: Case) -> dict[str, Any]:
+    names = ("x", "weight", "bias", "dy", "y", "dx", "dweight")
+    return {
+        "where": where,
+        "ran_under": framework,
+        "case": case.id,
+        "eps": case.facts["eps"],
+        "place": "outside" if case.options["eps_outside"] else "inside",
+    } | {name: case.arrays.get(name) for name in names}
+
+
+if __name__ == "__main__":
+    print(recorded.write("golden_2019", data_for_pages(), command="python tests/golden_cases.py"))

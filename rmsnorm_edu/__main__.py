@@ -1,0 +1,90 @@
+"""The command line: ``python -m rmsnorm_edu {info, invariance, record}``."""
+
+import argparse
+import json
+import platform
+import sys
+from typing import Any
+
+from rmsnorm_edu import __version__, invariance, recorded
+from rmsnorm_edu.benchmarks import TASKS, measure_of
+from rmsnorm_edu.recorded.provenance import gpus, installed, processor
+
+EXTRAS = {
+    "widgets": ("anywidget", "ipywidgets", "matplotlib"),
+    "precision": ("ml_dtypes",),
+    "torch": ("torch",),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 after an error of the command, 2 for its usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (OSError, ValueError) as error:
+        print(f"rmsnorm_edu {options.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m rmsnorm_edu", description="RMSNorm, measured.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, run, text in (
+        ("info", _info, "versions, optional packages, processor and GPU"),
+        ("invariance", _invariance, "measure which transformation changes which normalisation"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--json", action="store_true", help="print JSON, for machines")
+        command.set_defaults(run=run)
+    text = "measure NAME on this machine and write it where the book's pages read it"
+    record = commands.add_parser("record", help=text, description=text)
+    record.add_argument("name", choices=sorted(TASKS), metavar="NAME", help=", ".join(TASKS))
+    record.add_argument("--folder", help="write NAME.json there instead of into the package")
+    record.set_defaults(run=_record)
+    return parser
+
+
+def _info(options: argparse.Namespace) -> None:
+    found: dict[str, Any] = {
+        "rmsnorm_edu": __version__,
+        "Python": platform.python_version(),
+        "numpy": installed("numpy"),
+        "processor": processor(),
+        "GPU": gpus(),
+        "extras": {extra: {p: installed(p) for p in needs} for extra, needs in EXTRAS.items()},
+    }
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    extras = found.pop("extras")
+    found["GPU"] = "; ".join(found["GPU"]) or "none found: everything here runs without"
+    for name, value in found.items():
+        print(f"{name:12} {value}")
+    for extra, needs in extras.items():
+        print(f"{extra:12} " + ", ".join(f"{p} {v or 'not installed'}" for p, v in needs.items()))
+
+
+def _invariance(options: argparse.Namespace) -> None:
+    cells = invariance.measure()
+    if options.json:
+        print(json.dumps(cells, indent=1))
+        return
+    print(f"{'method':17} {'transformation':26} {'max change':>10}  invariant  negative scale")
+    for cell in cells:
+        print(
+            f"{cell['method']:17} {cell['transformation']:26} {cell['max_change']:10.1e}  "
+            f"{'yes' if cell['invariant'] else 'no':9}  {cell['negative_scale'] or '-'}"
+        )
+
+
+def _record(options: argparse.Namespace) -> None:
+    command = f"python -m rmsnorm_edu record {options.name}"
+    data = measure_of(options.name)()
+    print(recorded.write(options.name, data, command=command, folder=options.folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""What is timed; ``python -m rmsnorm_edu record NAME`` writes it down for the book's pages."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+TASKS = {"numpy_ladder": "numpy_ladder"}  # record → the module here whose measure() makes it
+
+
+def measure_of(name: str) -> Callable[[], dict[str, Any]]:
+    """The function that measures the record `name`; ValueError that lists the names if none."""
+    if name not in TASKS:
+        raise ValueError(f"nothing measures {name!r}; there are: {', '.join(sorted(TASKS))}")
+    measure: Callable[[], dict[str, Any]] = import_module(f"{__name__}.{TASKS[name]}").measure
+    return measure
