@@ -71,8 +71,9 @@ def write(
 ) -> Path:
     """Write `data`, measured just now in this process by `command`, as the record `name`.
 
-    `data` holds what JSON can, and NumPy arrays of numbers. The provenance is gathered here. The file
-    appears whole or not at all. ValueError for a name that is not a plain lower-case word.
+    `data` holds what JSON can, and NumPy arrays of numbers. The provenance is gathered here. The
+    file appears whole or not at all. ValueError for a name that is not a plain lower-case word,
+    TypeError for data that JSON cannot hold.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"record name {name!r}; give lower-case letters, digits, underscores")
