@@ -1,0 +1,82 @@
+"""Write tests/js/vectors/*.json: what the figures' pure functions must return, by `reference`.
+
+python tools/explorable_vectors.py           write the files
+python tools/explorable_vectors.py --check   exit code 1 where a committed file differs
+"""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rmsnorm_edu import reference
+
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "js" / "vectors"
+EPS = 1e-6
+
+
+def hero() -> list[dict[str, Any]]:
+    """Rows, scales and shifts (0 and negative ones too), and both norms' answers."""
+    rng = np.random.default_rng(1)
+    rows = [np.array([1.6, -0.6, 0.9, 2.0, -1.2, 0.4, 1.2, -0.3]), np.zeros(3), np.full(4, 0.7)]
+    rows += [np.round(rng.normal(0.5, 2, n), 2) for n in (2, 5, 8, 12)]
+    moves = [(1, 0), (3, 0), (-1, 0), (1, 2), (-0.5, 1.3), (0, 1), (0, 0)]
+    return [hero_case(x, scale, shift) for x in rows for scale, shift in moves]
+
+
+def hero_case(x: np.ndarray, scale: float, shift: float) -> dict[str, Any]:
+    moved = scale * x + shift
+    return {
+        "x": x.tolist(),
+        "scale": scale,
+        "shift": shift,
+        "eps": EPS,
+        "mean": float(moved.mean()),
+        "size": float(np.sqrt(reference.rms(moved) ** 2 + EPS)),
+        "rms": reference.rms_norm(moved, eps=EPS).tolist(),
+        "layer": reference.layer_norm(moved, eps=EPS).tolist(),
+    }
+
+
+def vectors() -> dict[str, Any]:
+    """What stands in the files, by their names."""
+    return {"hero": hero()}
+
+
+def agree(a: Any, b: Any) -> bool:
+    """Equal, but for the last digits of numbers: processors sum in different orders."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(agree(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(agree, a, b))
+    if isinstance(a, float) or isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-11, abs_tol=1e-11)
+    return bool(a == b)
+
+
+def committed(name: str) -> Any:
+    path = FOLDER / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    stale = {n: v for n, v in vectors().items() if not agree(v, committed(n))}
+    if check:
+        print("\n".join(f"tests/js/vectors/{n}.json is out of step with reference" for n in stale))
+        return bool(stale)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, value in stale.items():
+        text = json.dumps(value, separators=(",", ":")).replace("},{", "},\n{") + "\n"
+        (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
