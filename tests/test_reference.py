@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import exact
 import numpy as np
@@ -162,11 +163,23 @@ def test_rms_is_exact_for_every_size(size: float) -> None:
     assert abs(reference.rms(x) - expected) <= 8 * U * expected + SMALLEST
 
 
+@pytest.mark.equation("layer-norm")
 def test_layer_norm_does_not_lose_a_large_mean() -> None:
-    x = 1e8 + np.array([[1.0, 2.0, 4.0, -3.0]])
-    np.testing.assert_allclose(
-        reference.layer_norm(x, WEIGHT), reference.layer_norm(x - 1e8, WEIGHT), rtol=16 * U
-    )
+    """Rounding the mean shifts all x − mean alike; the second pass takes that shift away."""
+    x = 1e8 + np.random.default_rng(8).normal(0.0, 1e-3, (20, 7))
+    exact_rows = [[Fraction(v) - sum(map(Fraction, row)) / 7 for v in row] for row in x]
+    centred = np.array([[float(v) for v in row] for row in exact_rows])
+    got = reference.layer_norm(x, eps=0.0)
+    np.testing.assert_allclose(got, reference.rms_norm(centred, eps=0.0), rtol=16 * U, atol=16 * U)
+
+
+def test_dweight_of_many_rows_is_summed_pairwise() -> None:
+    """Pairwise: log₂(rows) + 16 roundings of the terms at worst; one after another: rows."""
+    dy = np.random.default_rng(9).uniform(0.0, 1.0, (100_000, 2))
+    x = np.full_like(dy, 3.0)  # so that x̂ = 1 to the bit
+    _, dweight = reference.rms_norm_vjp(dy, x, [-2.0, 5.0], eps=0.0)
+    exact_sums = [math.fsum(column) for column in dy.T]
+    np.testing.assert_allclose(dweight, exact_sums, rtol=4 * U)
 
 
 # ---- the twins
