@@ -6,7 +6,7 @@ import platform
 import sys
 from typing import Any
 
-from rmsnorm_edu import __version__, invariance, recorded
+from rmsnorm_edu import __version__, recorded
 from rmsnorm_edu.benchmarks import TASKS, measure_of
 from rmsnorm_edu.recorded.provenance import gpus, installed, processor
 
@@ -68,6 +68,8 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _invariance(options: argparse.Namespace) -> None:
+    from rmsnorm_edu import invariance
+
     cells = invariance.measure()
     if options.json:
         print(json.dumps(cells, indent=1))

@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 
 def floats(a: ArrayLike, name: str) -> NDArray[np.floating]:
     """`a` as an array of float16, float32 or float64, or TypeError."""
+    if np.ma.is_masked(a):  # asarray would bring the hidden values back
+        raise TypeError(f"{name} has masked values; fill them first, {name}.filled(...)")
     a = np.asarray(a)
     if a.dtype.type not in (np.float16, np.float32, np.float64):
         raise TypeError(

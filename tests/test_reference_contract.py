@@ -94,6 +94,7 @@ BAD_X = {
     "objects": (np.array([None, 1.0]), TypeError, "dtype object"),
     "long double": (np.ones(2, np.longdouble), TypeError, "give float16, float32 or float64"),
     "words": (["a", "b"], TypeError, "dtype"),
+    "masked": (np.ma.array([1.0, 2.0], mask=[0, 1]), TypeError, "masked values; fill them first"),
     "nothing": (None, TypeError, "dtype object"),
     "a number": (3.0, ValueError, r"x has shape \(\); give at least one feature"),
     "no features": (np.zeros((2, 0)), ValueError, r"x has shape \(2, 0\); give at least one"),
