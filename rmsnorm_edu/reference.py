@@ -62,7 +62,9 @@ def rms_norm(
 
     With `eps_outside` D = RMS(x) + eps. With `k` the RMS is that of the first k features (the
     paper's pRMSNorm); all n are divided by it. Returns float64 of x's shape (..., n); `weight`
-    and `bias` have shape (n,). Source: Zhang & Sennrich 2019, equation (4), section 5 for k.
+    and `bias` have shape (n,). Raises TypeError for other types than floats; ValueError for
+    n = 0, a vector of another length, eps < 0 or not finite, k outside 1 ≤ k ≤ n. Source: Zhang
+    & Sennrich 2019, equation (4), section 5 for k.
 
     >>> rms_norm([1.0, 7.0], [2.0, -1.0], eps=0.0)
     array([ 0.4, -1.4])
@@ -91,7 +93,9 @@ def rms_norm_vjp(
 
     dxᵢ = (uᵢ − ∂D/∂xᵢ Σⱼ uⱼ x̂ⱼ) / D and dweight = Σ_rows dy·x̂, where u = dy·weight, x̂ = x/D.
     `dy` has x's shape (..., n); dweight has shape (n,), None without a weight. (The gradient of
-    the bias is dy summed over the rows.) Source: Zhang & Sennrich 2019, equations (8) and (9).
+    the bias is dy summed over the rows.) Where RMS(x) has no derivative, at a zero row with
+    `eps_outside`, its subgradient is 0. Errors as `rms_norm`, and ValueError for a dy of another
+    shape. Source: Zhang & Sennrich 2019, equations (8) and (9).
     """
     x = rows(x)
     dy = same_shape(dy, x, "dy")
@@ -117,7 +121,8 @@ def rms_norm_jvp(
     """Change of y when x moves by dx and weight by dweight, the Jacobian-vector product.
 
     dyᵢ = (dxᵢ − x̂ᵢ Σⱼ ∂D/∂xⱼ dxⱼ) / D · weightᵢ + x̂ᵢ dweightᵢ, x̂ = x/D. `dx` has x's shape
-    (..., n), `dweight` shape (n,); ValueError for a dweight without a weight.
+    (..., n), `dweight` shape (n,). Errors as `rms_norm`, and ValueError for a dweight without a
+    weight. ⟨dy, jvp⟩ = ⟨vjp, (dx, dweight)⟩ whatever the four are.
     """
     x = rows(x)
     dx = same_shape(dx, x, "dx")
