@@ -1,165 +1,199 @@
-"""What a norm does not see: five methods, seven changes, measured in every combination.
+"""Which change of weights or data does a normalised layer not feel? Measured, with its laws.
 
-One example has summed inputs a = W x, a row a case, which a method turns into outputs y. A change
-is made to W or x, and the outputs are compared with those before. Source: Zhang & Sennrich 2019,
-section 4 and Table 1; the rotation is this book's seventh column.
+The layer is a = W x, one row a case; its output y is a normalised and multiplied by the gain
+(WeightNorm divides the rows of W instead). The seven changes act on W or x. The first six are
+those of the paper's Table 1, with the definitions under which the table comes out; the seventh,
+W' = QW, asks for y' = Qy with unit gain.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rmsnorm_edu.invariance_laws import LAWS, Law
-from rmsnorm_edu.reference import batch_norm, layer_norm, partial_size, rms_norm, weight_norm
+from rmsnorm_edu import reference
+from rmsnorm_edu._inputs import Array
+from rmsnorm_edu._laws import LAWS, Law
 
 __all__ = [
+    "EXACT",
     "LAWS",
     "METHODS",
     "TABLE_ONE",
     "TRANSFORMATIONS",
+    "Change",
     "Law",
-    "Outcome",
+    "Layer",
+    "Transformation",
     "example",
     "measure",
     "measure_one",
 ]
 
-Array = NDArray[np.float64]
-T = TypeVar("T")
-SHAPE = (6, 5, 8)  # cases, inputs, outputs
-INVARIANT = 1e-12  # largest max_change of an output that stays; rounding makes about 1e-15
+_T = TypeVar("_T")
+EXACT = 1e-12  # of the largest output: what rounding leaves of no change
 
 
 @dataclass(frozen=True)
-class Example:
-    """x (cases, inputs), w (outputs, inputs), gain (outputs,), and what the changes need.
+class Layer:
+    """A linear layer and its data: all that the changes act on, float64.
 
-    `gamma` (inputs,) is the row that re-centring adds, `powers` (outputs,) makes the rows' own
-    factors, `basis` (outputs, outputs) is the orthogonal basis in whose planes a rotation turns.
+    `x` (cases, inputs), `weight` W (outputs, inputs), `gain` (outputs,); `gamma` (inputs,) is
+    what re-centring adds to every row of W, `basis` (outputs, outputs) holds the planes that a
+    rotation turns.
     """
 
     x: Array
-    w: Array
+    weight: Array
     gain: Array
     gamma: Array
-    powers: Array
     basis: Array
-
-
-def example(seed: int = 0, shape: tuple[int, int, int] = SHAPE) -> Example:
-    """An example of `shape` (cases, inputs, outputs): mean not 0, gains ≠ 1 and of both signs."""
-    rng = np.random.default_rng(seed)
-    cases, inputs, outputs = shape
-    signs = np.resize([1.0, -1.0], outputs)
-    return Example(
-        x=rng.normal(0.5, 1.0, (cases, inputs)),
-        w=rng.normal(0.2, 1.0, (outputs, inputs)),
-        gain=signs * rng.uniform(0.5, 2.0, outputs) + 0.1,
-        gamma=rng.normal(0.3, 1.0, inputs),
-        powers=np.linspace(1.0, 0.5, outputs),
-        basis=np.linalg.qr(rng.normal(size=(outputs, outputs)))[0],
-    )
-
-
-def _of_summed_inputs(norm: Callable[..., Array]) -> Callable[[Example, float], Array]:
-    return lambda e, eps: norm(e.x @ e.w.T, e.gain, eps=eps)
-
-
-def _partial(e: Example, eps: float) -> Array:
-    return rms_norm(e.x @ e.w.T, e.gain, eps=eps, k=partial_size(len(e.w), 0.5))
-
-
-METHODS: dict[str, Callable[[Example, float], Array]] = {
-    "batch_norm": _of_summed_inputs(batch_norm),
-    "weight_norm": lambda e, eps: e.x @ weight_norm(e.w, e.gain).T,  # has no eps
-    "layer_norm": _of_summed_inputs(layer_norm),
-    "rms_norm": _of_summed_inputs(rms_norm),
-    "partial_rms_norm": _partial,  # half of the outputs
-}
-
-
-def _scale_rows(e: Example, amount: float) -> Example:
-    """Row i times a factor of its own, amount for the first, nearer to ±1 for the next ones."""
-    factors = np.copysign(np.abs(amount) ** e.powers, amount)
-    return replace(e, w=factors[:, np.newaxis] * e.w)
-
-
-def _scale_one_case(e: Example, amount: float) -> Example:
-    return replace(e, x=np.vstack([amount * e.x[:1], e.x[1:]]))
-
-
-def _turn(e: Example, amount: float) -> Example:
-    return replace(e, w=_rotation(e, amount) @ e.w)
-
-
-def _rotation(e: Example, degrees: float) -> Array:
-    """An orthogonal matrix: turns the planes spanned by pairs of the basis. It moves 1."""
-    angle = np.deg2rad(degrees)
-    turn = np.eye(len(e.w))
-    for i in range(0, len(e.w) - 1, 2):
-        turn[i : i + 2, i : i + 2] = [
-            [np.cos(angle), -np.sin(angle)],
-            [np.sin(angle), np.cos(angle)],
-        ]
-    rotation: Array = e.basis @ turn @ e.basis.T
-    return rotation
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """A change of W or x by an amount: a factor ("scale"), a shift or an angle in degrees.
+    """A change of the layer: what it does, the amounts to try, and whether it is a scale."""
 
-    `amount` is the one that `measure` makes; with `one_case` only the first case is changed.
-    """
-
-    kind: str
-    apply: Callable[[Example, float], Example]
-    amount: float
-    one_case: bool = False
-
-
-TRANSFORMATIONS: dict[str, Transformation] = {
-    "weight_matrix_rescaling": Transformation("scale", lambda e, c: replace(e, w=c * e.w), 2.5),
-    "weight_matrix_recentering": Transformation(
-        "shift", lambda e, c: replace(e, w=e.w + c * e.gamma), 2.0
-    ),
-    "weight_vector_rescaling": Transformation("scale", _scale_rows, 2.5),
-    "dataset_rescaling": Transformation("scale", lambda e, c: replace(e, x=c * e.x), 2.5),
-    "dataset_recentering": Transformation("shift", lambda e, c: replace(e, x=e.x + c), 2.0),
-    "single_case_rescaling": Transformation("scale", _scale_one_case, 2.5, one_case=True),
-    "rotation": Transformation("angle", _turn, 60.0),
-}
-
-# Table 1 as the authors' README prints it (the glyphs of the PDF are lost in most copies):
-# columns in the order of TRANSFORMATIONS, without the rotation, which the paper does not have.
-_PRINTED = {
-    "batch_norm": (True, False, True, True, True, False),
-    "weight_norm": (True, False, True, False, False, False),
-    "layer_norm": (True, True, False, True, False, True),
-    "rms_norm": (True, False, False, True, False, True),
-    "partial_rms_norm": (True, False, False, True, False, True),
-}
-TABLE_ONE: dict[tuple[str, str], bool] = {
-    (method, transformation): says
-    for method, row in _PRINTED.items()
-    for transformation, says in zip(TRANSFORMATIONS, row, strict=False)  # six of seven
-}
+    does: str
+    apply: Callable[[Layer, float], Layer]
+    amounts: tuple[float, ...]
+    scales: bool = False
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Outputs (cases, outputs) before and after a change, and how far they lie apart.
+class Change:
+    """The outputs (cases, outputs) `before` and `after` a change, and how far they are apart.
 
-    `max_change` is max|after − before| / max|before|. For the rotation `before` is turned along:
-    Q y is what an equivariant norm gives.
+    `expected` is `before`, turned by Q for a rotation. `max_change` is max|after − expected|
+    relative to max|before|.
     """
 
     before: Array
     after: Array
+    expected: Array
     max_change: float
+
+
+def example(seed: int = 0, *, cases: int = 8, inputs: int = 6, outputs: int = 7) -> Layer:
+    """A random layer: inputs with a mean, gains of both signs and none near 0 or 1."""
+    rng = np.random.default_rng(seed)
+    gain = rng.choice([-1.0, 1.0], outputs) * rng.uniform(1.2, 2.5, outputs)
+    return Layer(
+        x=rng.normal(0.7, 1.0, (cases, inputs)),
+        weight=rng.normal(0.2, 1.0, (outputs, inputs)),
+        gain=gain,
+        gamma=rng.normal(0.5, 1.0, inputs),
+        basis=np.linalg.qr(rng.normal(size=(outputs, outputs)))[0],
+    )
+
+
+def _batch_norm(layer: Layer, eps: float) -> Array:
+    return reference.batch_norm(_summed(layer), layer.gain, eps=eps)
+
+
+def _weight_norm(layer: Layer, eps: float) -> Array:
+    return layer.x @ reference.weight_norm(layer.weight, layer.gain).T  # it has no eps
+
+
+def _layer_norm(layer: Layer, eps: float) -> Array:
+    return reference.layer_norm(_summed(layer), layer.gain, eps=eps)
+
+
+def _rms_norm(layer: Layer, eps: float) -> Array:
+    return reference.rms_norm(_summed(layer), layer.gain, eps=eps)
+
+
+def _partial_rms_norm(layer: Layer, eps: float) -> Array:
+    k = reference.partial_size(len(layer.gain), 0.5)
+    return reference.rms_norm(_summed(layer), layer.gain, eps=eps, k=k)
+
+
+def _summed(layer: Layer) -> Array:
+    return layer.x @ layer.weight.T
+
+
+METHODS: dict[str, Callable[[Layer, float], Array]] = {
+    "batch_norm": _batch_norm,
+    "weight_norm": _weight_norm,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "partial_rms_norm": _partial_rms_norm,
+}
+
+
+def _scale_matrix(layer: Layer, delta: float) -> Layer:
+    return replace(layer, weight=delta * layer.weight)
+
+
+def _recentre_matrix(layer: Layer, c: float) -> Layer:
+    return replace(layer, weight=layer.weight + c * layer.gamma)
+
+
+def _scale_rows(layer: Layer, delta: float) -> Layer:
+    """Row i times sign(δ)·|δ|^tᵢ: each row has a factor of its own, and δ = 1 changes none."""
+    powers = np.linspace(0.5, 1.5, len(layer.gain))
+    factors = np.sign(delta) * np.abs(delta) ** powers
+    return replace(layer, weight=factors[:, np.newaxis] * layer.weight)
+
+
+def _scale_data(layer: Layer, delta: float) -> Layer:
+    return replace(layer, x=delta * layer.x)
+
+
+def _recentre_data(layer: Layer, c: float) -> Layer:
+    return replace(layer, x=layer.x + c)
+
+
+def _scale_case(layer: Layer, delta: float) -> Layer:
+    factors = np.ones((len(layer.x), 1))
+    factors[0] = delta
+    return replace(layer, x=factors * layer.x)
+
+
+def _rotate(layer: Layer, degrees: float) -> Layer:
+    return replace(layer, weight=_rotation(layer, degrees) @ layer.weight)
+
+
+def _rotation(layer: Layer, degrees: float) -> Array:
+    """Q: the columns of `basis` turned by one angle, two and two."""
+    n = len(layer.basis)
+    angle = math.radians(degrees)
+    turn = np.eye(n)
+    for i in range(0, n - 1, 2):
+        c, s = math.cos(angle), math.sin(angle)
+        turn[i : i + 2, i : i + 2] = [[c, -s], [s, c]]
+    q: Array = layer.basis @ turn @ layer.basis.T
+    return q
+
+
+_SCALES = (0.3, 7.0)  # no powers of two: those would not even round
+_SHIFTS = (0.7, 3.0)
+_ANGLES = (50.0, 130.0)
+TRANSFORMATIONS: dict[str, Transformation] = {
+    "weight_matrix_rescaling": Transformation("W' = δW", _scale_matrix, _SCALES, scales=True),
+    "weight_matrix_recentering": Transformation("W' = W + c 1γᵀ", _recentre_matrix, _SHIFTS),
+    "weight_vector_rescaling": Transformation("wᵢ' = δᵢ wᵢ", _scale_rows, _SCALES, scales=True),
+    "dataset_rescaling": Transformation("x' = δx, all cases", _scale_data, _SCALES, scales=True),
+    "dataset_recentering": Transformation("x' = x + c, all cases", _recentre_data, _SHIFTS),
+    "single_case_rescaling": Transformation("x₁' = δx₁", _scale_case, _SCALES, scales=True),
+    "rotation": Transformation("W' = QW", _rotate, _ANGLES),
+}
+
+_YES_AND_NO = {  # in the order of TRANSFORMATIONS, without the rotation
+    "batch_norm": "yes no yes yes yes no",
+    "weight_norm": "yes no yes no no no",
+    "layer_norm": "yes yes no yes no yes",
+    "rms_norm": "yes no no yes no yes",
+    "partial_rms_norm": "yes no no yes no yes",
+}
+# Zhang & Sennrich 2019, Table 1: does (method, transformation) leave the output as it was?
+TABLE_ONE: dict[tuple[str, str], bool] = {
+    (method, transformation): word == "yes"
+    for method, words in _YES_AND_NO.items()
+    for transformation, word in zip(list(TRANSFORMATIONS)[:6], words.split(), strict=True)
+}
 
 
 def measure_one(
@@ -168,71 +202,77 @@ def measure_one(
     amount: float,
     eps: float = 0.0,
     seed: int = 0,
-    shape: tuple[int, int, int] = SHAPE,
-) -> Outcome:
-    """Change the example of `seed` by `amount` and compare the outputs of `method`.
+    *,
+    layer: Layer | None = None,
+) -> Change:
+    """Apply one change to `example(seed)`, or to `layer`, and compare the outputs.
 
-    The amount is a factor, a shift, or degrees for the rotation, whose gain is 1. Raises
-    ValueError for an unknown method or transformation.
+    `amount` is δ, c, or an angle in degrees. Raises ValueError for an unknown name.
     """
-    norm = _named(METHODS, method, "method")
-    change = _named(TRANSFORMATIONS, transformation, "transformation")
-    start = example(seed, shape)
-    if change.kind == "angle":
-        start = replace(start, gain=np.ones(shape[2]))
-    before = norm(start, eps)
-    if change.kind == "angle":
-        before = before @ _rotation(start, amount).T
-    after = norm(change.apply(start, amount), eps)
-    return Outcome(before, after, _apart(after, before))
+    change = _known(transformation, TRANSFORMATIONS, "transformation")
+    norm = _known(method, METHODS, "method")
+    layer = layer or example(seed)
+    if transformation == "rotation":  # a gain has favourite directions: the axes
+        layer = replace(layer, gain=np.ones_like(layer.gain))
+    before = norm(layer, eps)
+    after = norm(change.apply(layer, amount), eps)
+    expected = before
+    if transformation == "rotation":
+        expected = before @ _rotation(layer, amount).T
+    return Change(before, after, expected, _apart(after, expected))
 
 
-def measure(seed: int = 0, shape: tuple[int, int, int] = SHAPE) -> list[dict[str, Any]]:
-    """All 35 cells in float64 with eps = 0, as dictionaries with these keys.
+def measure(seed: int = 0, *, layer: Layer | None = None) -> list[dict[str, Any]]:
+    """Measure all 35 cells in float64 with eps = 0, on `example(seed)` or on `layer`.
 
-    "method", "transformation"; "max_change" for a positive amount, relative to the output's
-    scale; "invariant": max_change ≤ 1e-12; "negative_scale": what a negative factor does to the
-    scaled outputs: "flips" their sign, leaves them the "same", "changes" them, or None where
-    nothing is scaled.
+    One dict a cell: `method`, `transformation`, `invariant` (max_change ≤ 1e-12 for positive
+    amounts), `max_change`, and `negative_scale`, what a factor δ < 0 does to the outputs that it
+    scales: "flips" their sign, leaves the "same", "changes" their size; None without a factor.
 
-    >>> cells = {(c["method"], c["transformation"]): c for c in measure()}
-    >>> cells["rms_norm", "rotation"]["invariant"], cells["layer_norm", "rotation"]["invariant"]
-    (True, False)
+    >>> cells = {(c["method"], c["transformation"]): c["invariant"] for c in measure()}
+    >>> cells["layer_norm", "rotation"], cells["rms_norm", "rotation"]
+    (False, True)
     """
-    return [_cell(m, t, seed, shape) for m in METHODS for t in TRANSFORMATIONS]
+    layer = layer or example(seed)
+    return [_cell(method, name, layer) for method in METHODS for name in TRANSFORMATIONS]
 
 
-def _cell(
-    method: str, transformation: str, seed: int, shape: tuple[int, int, int]
-) -> dict[str, Any]:
-    change = TRANSFORMATIONS[transformation]
-    outcome = measure_one(method, transformation, change.amount, seed=seed, shape=shape)
-    scaled = change.kind == "scale"
+def _cell(method: str, transformation: str, layer: Layer) -> dict[str, Any]:
+    amounts = TRANSFORMATIONS[transformation].amounts
+    changes = [measure_one(method, transformation, amount, layer=layer) for amount in amounts]
+    max_change = max(change.max_change for change in changes)
     return {
         "method": method,
         "transformation": transformation,
-        "invariant": outcome.max_change <= INVARIANT,
-        "max_change": outcome.max_change,
-        "negative_scale": _sign(method, transformation, seed, shape) if scaled else None,
+        "invariant": max_change <= EXACT,
+        "max_change": max_change,
+        "negative_scale": _negative_scale(method, transformation, layer),
     }
 
 
-def _sign(method: str, transformation: str, seed: int, shape: tuple[int, int, int]) -> str:
-    """What a negative factor leaves of the outputs that it scales; the others must stay."""
+def _negative_scale(method: str, transformation: str, layer: Layer) -> str | None:
     change = TRANSFORMATIONS[transformation]
-    outcome = measure_one(method, transformation, -change.amount, seed=seed, shape=shape)
-    if outcome.max_change <= INVARIANT:
+    if not change.scales:
+        return None
+    found = [measure_one(method, transformation, -a, layer=layer) for a in change.amounts]
+    if all(one.max_change <= EXACT for one in found):
         return "same"
-    flipped = outcome.before.copy()
-    flipped[: 1 if change.one_case else None] *= -1
-    return "flips" if _apart(outcome.after, flipped) <= INVARIANT else "changes"
+    rows = 1 if transformation == "single_case_rescaling" else len(layer.x)
+    return "flips" if all(_flips(one, rows) for one in found) else "changes"
 
 
-def _apart(after: Array, before: Array) -> float:
-    return float(np.max(np.abs(after - before)) / np.max(np.abs(before)))
+def _flips(change: Change, rows: int) -> bool:
+    """Whether the first `rows` cases are the negative of what they were, and no other moves."""
+    signs = np.ones((len(change.before), 1))
+    signs[:rows] = -1.0
+    return _apart(change.after, signs * change.before) <= EXACT
 
 
-def _named(known: Mapping[str, T], name: str, what: str) -> T:
+def _apart(after: Array, expected: Array) -> float:
+    return float(np.max(np.abs(after - expected)) / np.max(np.abs(expected)))
+
+
+def _known(name: str, known: dict[str, _T], what: str) -> _T:
     if name not in known:
         raise ValueError(f"{what} = {name!r}; it is one of {', '.join(known)}")
     return known[name]

@@ -1,118 +1,164 @@
-"""The invariance table: every cell against the paper, over many examples and amounts."""
+"""The invariance table: the paper's 30 cells, the rotation, negative factors, the laws."""
 
-import json
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from rmsnorm_edu import invariance, reference
-from rmsnorm_edu.invariance import LAWS, METHODS, TABLE_ONE, TRANSFORMATIONS, measure, measure_one
 
-SHAPES = ((6, 5, 8), (4, 3, 5), (16, 32, 33))
-FLIPS = {(m, t) for m, t in TABLE_ONE if TABLE_ONE[m, t] and TRANSFORMATIONS[t].kind == "scale"}
-
-
-def cells(seed: int = 0, shape: tuple[int, int, int] = (6, 5, 8)) -> dict[tuple[str, str], dict]:
-    return {(c["method"], c["transformation"]): c for c in measure(seed, shape)}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.equation("table-one", "recentering", "row-rescaling", "weight-rescaling")
-def test_measurement_is_table_one_of_the_paper(seed: int, shape: tuple[int, int, int]) -> None:
-    found = cells(seed, shape)
-    assert {cell: found[cell]["invariant"] for cell in TABLE_ONE} == TABLE_ONE
-    moved = [found[cell]["max_change"] for cell, stays in TABLE_ONE.items() if not stays]
-    assert min(moved) > 1e-3, "a cell that moves has to move visibly"
-
-
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.equation("rotation")
-def test_only_rms_norm_turns_with_every_rotation(seed: int) -> None:
-    found = cells(seed)
-    assert [m for m in METHODS if found[m, "rotation"]["invariant"]] == ["rms_norm"]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.equation("scale-invariance")
-def test_a_negative_factor_leaves_its_sign_where_a_positive_one_leaves_nothing(shape) -> None:
-    for (method, transformation), cell in cells(3, shape).items():
-        if TRANSFORMATIONS[transformation].kind != "scale":
-            assert cell["negative_scale"] is None
-        elif (method, transformation) in FLIPS:
-            assert cell["negative_scale"] == "flips"
-        else:
-            assert cell["negative_scale"] == "changes"
-
-
-def test_35_cells_that_json_can_write() -> None:
-    found = measure()
-    assert json.loads(json.dumps(found)) == found
-    assert len(found) == 35
-    keys = ["method", "transformation", "invariant", "max_change", "negative_scale"]
-    assert all(list(cell) == keys for cell in found)
-    assert found == measure(seed=0)
-
-
-@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize("method", METHODS)
-def test_no_change_changes_nothing(method: str, transformation: str) -> None:
-    nothing = 1.0 if TRANSFORMATIONS[transformation].kind == "scale" else 0.0
-    assert measure_one(method, transformation, nothing).max_change < 1e-14
-
-
-@pytest.mark.parametrize("amount", [1e-3, 0.3, 40.0, 1e4])
-def test_what_stays_stays_for_every_positive_factor(amount: float) -> None:
-    for cell in FLIPS:
-        assert measure_one(*cell, amount).max_change < 1e-12
-
-
-@pytest.mark.equation("eps-shrink")
-def test_eps_breaks_the_invariance_by_its_formula() -> None:
-    eps, factor = 0.1, 3.0
-    outcome = measure_one("rms_norm", "dataset_rescaling", factor, eps=eps)
-    e = invariance.example()
-    size = reference.rms(e.x @ e.w.T)[:, np.newaxis]
-    growth = np.sqrt((1 + eps / size**2) / (1 + eps / (factor * size) ** 2))
-    np.testing.assert_allclose(outcome.after, outcome.before * growth, rtol=1e-13)
-    assert outcome.max_change > 1e-3
-
-
-@pytest.mark.equation("rotation")
-def test_layer_norm_turns_with_a_rotation_that_fixes_the_ones() -> None:
-    rng = np.random.default_rng(5)
-    x = rng.normal(0.5, 1, (4, 7))
-    fixed = np.hstack([np.ones((7, 1)), rng.normal(size=(7, 6))])
-    basis = np.linalg.qr(fixed)[0]
-    inner = np.eye(7)
-    inner[1:, 1:] = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    q = basis @ inner @ basis.T
-    turned = reference.layer_norm(x @ q.T, eps=0)
-    np.testing.assert_allclose(turned, reference.layer_norm(x, eps=0) @ q.T, atol=1e-13)
-
-
-def test_the_example_is_no_special_case() -> None:
-    for seed in range(20):
-        e = invariance.example(seed)
-        assert (e.gain > 0).any()
-        assert (e.gain < 0).any()
-        assert np.min(np.abs(np.abs(e.gain) - 1)) > 1e-6
-        assert abs(np.mean(e.x)) > 0.05
-        q = invariance._rotation(e, 60.0)
-        np.testing.assert_allclose(q @ q.T, np.eye(8), atol=1e-14)
-        assert np.max(np.abs(q @ np.ones(8) - 1)) > 0.1, "it may not fix 1"
-
-
-def test_every_cell_has_its_law() -> None:
-    assert set(LAWS) == {(m, t) for m in METHODS for t in TRANSFORMATIONS}
-    assert all(law.sentence and law.latex for law in LAWS.values())
-    assert all(law.latex.count("{") == law.latex.count("}") for law in LAWS.values())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(("rmsnorm", "rotation"), "method"), (("rms_norm", "turn"), "transformation")],
+METHODS = ("batch_norm", "weight_norm", "layer_norm", "rms_norm", "partial_rms_norm")
+CHANGES = (
+    "weight_matrix_rescaling",
+    "weight_matrix_recentering",
+    "weight_vector_rescaling",
+    "dataset_rescaling",
+    "dataset_recentering",
+    "single_case_rescaling",
+    "rotation",
 )
-def test_an_unknown_name_is_an_error_that_lists_the_known(arguments, words: str) -> None:
-    with pytest.raises(ValueError, match=f"{words} = .* one of .*_"):
-        measure_one(*arguments, 1.0)
+SHAPES = [{"cases": 8, "inputs": 6, "outputs": 7}, {"cases": 5, "inputs": 3, "outputs": 16},
+          {"cases": 20, "inputs": 30, "outputs": 5}]  # fmt: skip
+
+
+@cache
+def cells(seed=0):
+    return {(c["method"], c["transformation"]): c for c in invariance.measure(seed)}
+
+
+def test_every_cell_is_measured_once_in_the_issues_words():
+    listed = invariance.measure()
+    names = [(c["method"], c["transformation"]) for c in listed]
+    assert names == [(m, t) for m in METHODS for t in CHANGES]
+    for cell in listed:
+        assert list(cell) == [
+            "method",
+            "transformation",
+            "invariant",
+            "max_change",
+            "negative_scale",
+        ]
+        assert type(cell["max_change"]) is float
+        assert type(cell["invariant"]) is bool
+
+
+def test_the_paper_has_these_thirty_cells():
+    assert len(invariance.TABLE_ONE) == 30
+    assert sum(invariance.TABLE_ONE.values()) == 16
+    assert invariance.TABLE_ONE["layer_norm", "weight_matrix_recentering"]
+    assert not invariance.TABLE_ONE["rms_norm", "weight_matrix_recentering"]
+
+
+@pytest.mark.equation("weight-rescaling", "row-rescaling", "recentering")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_measuring_gives_table_one_on_any_layer(shape):
+    for seed in range(20):
+        layer = invariance.example(seed, **shape)
+        for cell in invariance.measure(layer=layer):
+            name = cell["method"], cell["transformation"]
+            if name in invariance.TABLE_ONE:
+                assert cell["invariant"] == invariance.TABLE_ONE[name], (name, seed, cell)
+
+
+def test_nothing_lies_between_staying_and_moving():
+    for cell in invariance.measure():
+        assert cell["max_change"] <= 1e-13 or cell["max_change"] >= 0.01, cell
+
+
+@pytest.mark.equation("rotation")
+def test_only_rms_norm_turns_along_with_any_rotation():
+    for seed in range(20):
+        turned = {m: invariance.measure_one(m, "rotation", 40.0, seed=seed) for m in METHODS}
+        assert turned.pop("rms_norm").max_change <= 1e-14
+        assert all(change.max_change > 1e-3 for change in turned.values()), seed
+
+
+def test_layer_norm_turns_along_with_a_rotation_that_keeps_the_mean():
+    layer = invariance.example(3)
+    ones_first = np.column_stack([np.ones(7), layer.basis[:, 1:]])
+    q = np.linalg.qr(ones_first)[0]
+    keeps_ones = replace(layer, basis=np.roll(q, -1, axis=1))  # 7 is odd: the last stays
+    found = invariance.measure_one("layer_norm", "rotation", 70.0, layer=keeps_ones)
+    assert found.max_change <= 1e-13
+    assert np.max(np.abs(found.after - found.before)) > 0.1
+
+
+def test_the_rotation_is_orthogonal_and_moves_the_mean():
+    layer = invariance.example(1)
+    unit = replace(layer, weight=np.eye(7), x=np.eye(7))
+    q = invariance.TRANSFORMATIONS["rotation"].apply(unit, 50.0).weight
+    np.testing.assert_allclose(q @ q.T, np.eye(7), atol=1e-14)
+    assert np.max(np.abs(q @ np.ones(7) - 1)) > 0.1
+
+
+@pytest.mark.equation("scale-invariance")
+def test_a_negative_factor_flips_what_a_positive_one_leaves():
+    for (_, transformation), cell in cells().items():
+        scales = "rescaling" in transformation
+        expected = ("flips" if cell["invariant"] else "changes") if scales else None
+        assert cell["negative_scale"] == expected, cell
+
+
+def test_same_is_said_of_a_norm_that_loses_the_sign(monkeypatch):
+    def even(layer, eps):
+        return np.abs(reference.rms_norm(layer.x @ layer.weight.T, layer.gain, eps=eps))
+
+    monkeypatch.setitem(invariance.METHODS, "rms_norm", even)
+    cell = next(
+        c
+        for c in invariance.measure()
+        if c["method"] == "rms_norm" and c["transformation"] == "dataset_rescaling"
+    )
+    assert cell["negative_scale"] == "same"
+
+
+@pytest.mark.equation("row-rescaling")
+def test_scaled_rows_keep_their_factors_in_rms_norm():
+    layer = invariance.example(5)
+    found = invariance.measure_one("rms_norm", "weight_vector_rescaling", 3.0, seed=5)
+    d = 3.0 ** np.linspace(0.5, 1.5, 7)
+    a = layer.x @ layer.weight.T
+    root = np.sqrt(np.mean((d * a) ** 2, axis=-1, keepdims=True))
+    np.testing.assert_allclose(found.after, d * a / root * layer.gain, rtol=1e-12)
+
+
+@pytest.mark.equation("recentering")
+def test_recentred_weights_shift_each_case_by_one_number():
+    layer = invariance.example(2)
+    moved = invariance.TRANSFORMATIONS["weight_matrix_recentering"].apply(layer, 1.5)
+    shift = layer.x @ (moved.weight - layer.weight).T
+    expected = 1.5 * layer.x @ layer.gamma
+    np.testing.assert_allclose(shift, np.tile(expected[:, None], 7), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.equation("weight-rescaling")
+def test_eps_breaks_the_scale_invariance_and_its_size_is_known():
+    for delta in (0.01, 100.0):
+        found = invariance.measure_one("rms_norm", "dataset_rescaling", delta, eps=0.1)
+        assert found.max_change > 1e-3
+    assert (
+        invariance.measure_one("rms_norm", "dataset_rescaling", 0.01).max_change <= invariance.EXACT
+    )
+
+
+def test_no_change_at_the_neutral_amounts():
+    for name, change in invariance.TRANSFORMATIONS.items():
+        neutral = 1.0 if change.scales else 0.0
+        for method in METHODS:
+            assert invariance.measure_one(method, name, neutral).max_change <= 1e-14
+
+
+def test_every_cell_has_a_law():
+    assert set(invariance.LAWS) == {(m, t) for m in METHODS for t in CHANGES}
+    for law in invariance.LAWS.values():
+        assert law.sentence.endswith(".")
+        assert len(law.sentence) < 90
+        assert law.latex.count("{") == law.latex.count("}")
+
+
+def test_a_wrong_name_is_told_the_right_ones():
+    with pytest.raises(ValueError, match=r"method = 'rms'; it is one of batch_norm, weight"):
+        invariance.measure_one("rms", "rotation", 1.0)
+    with pytest.raises(ValueError, match=r"transformation = 'turn'; it is one of weight_matrix"):
+        invariance.measure_one("rms_norm", "turn", 1.0)
