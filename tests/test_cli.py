@@ -79,7 +79,7 @@ def test_record_measures_and_writes(tmp_path: Path, capsys, monkeypatch) -> None
     monkeypatch.setattr(cli, "measure_of", lambda name: lambda: {"of": name})
     assert cli.main(["record", "numpy_ladder", "--folder", str(tmp_path)]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "numpy_ladder.json")
-    monkeypatch.setattr(recorded, "files", lambda _: tmp_path)
+    monkeypatch.setattr(recorded, "SHELF", tmp_path)
     record = recorded.load("numpy_ladder")
     assert record.data == {"of": "numpy_ladder"}
     assert record.provenance["command"] == "python -m rmsnorm_edu record numpy_ladder"

@@ -29,12 +29,12 @@ def test_no_heavy_library_is_loaded(module: str) -> None:
 def test_it_takes_at_most_150_ms_beyond_numpy() -> None:
     code = """
 import time, numpy
-start = time.perf_counter()
+start = time.process_time()  # of the processor, so that a busy machine makes no difference
 import rmsnorm_edu
 from rmsnorm_edu import recorded, reference
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
-    best = min(float(child(code)) for _ in range(4))  # the rest is what else the machine does
+    best = min(float(child(code)) for _ in range(4))
     assert best <= 0.15
 
 

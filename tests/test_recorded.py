@@ -13,7 +13,7 @@ from rmsnorm_edu.recorded import provenance
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that `load` reads instead of the package's own."""
-    monkeypatch.setattr(recorded, "files", lambda _: tmp_path)
+    monkeypatch.setattr(recorded, "SHELF", tmp_path)
     return tmp_path
 
 
@@ -135,5 +135,5 @@ def test_records_are_plain_json() -> None:
         pytest.fail(f"{constant} is not JSON")
 
     for name in recorded.names():
-        text = (Path(recorded.__file__).parent / f"{name}.json").read_text("utf-8")
+        text = (recorded.SHELF / f"{name}.json").read_text("utf-8")
         json.loads(text, parse_constant=refuse)

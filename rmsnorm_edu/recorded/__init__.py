@@ -13,7 +13,6 @@ import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from rmsnorm_edu.recorded.provenance import gather
 
 __all__ = ["Record", "live", "load", "names", "write"]
+SHELF = Path(__file__).parent  # where the records lie
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,14 @@ class Record:
 
 def names() -> list[str]:
     """The names of all records, sorted."""
-    beside = files(__name__).iterdir()
-    return sorted(f.name.removesuffix(".json") for f in beside if f.name.endswith(".json"))
+    return sorted(path.stem for path in SHELF.glob("[!.]*.json"))
 
 
 def load(name: str) -> Record:
     """The record `name`; ValueError that lists the names when there is none."""
     if name not in names():
         raise ValueError(f"no record {name!r}; there are: {', '.join(names())}")
-    text = files(__name__).joinpath(f"{name}.json").read_text("utf-8")
+    text = (SHELF / f"{name}.json").read_text("utf-8")
     return Record(name, **json.loads(text, object_hook=_decoded))
 
 
@@ -79,7 +78,7 @@ def write(
         raise ValueError(f"record name {name!r}; give lower-case letters, digits, underscores")
     record = {"data": data, "provenance": gather(command)}
     text = json.dumps(record, indent=1, ensure_ascii=False, default=_encoded) + "\n"
-    path = Path(folder or str(files(__name__))) / f"{name}.json"
+    path = Path(folder or SHELF) / f"{name}.json"
     _replace(path, text)
     return path
 

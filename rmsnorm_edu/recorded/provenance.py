@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,8 @@ def commit() -> str:
 
 def installed(name: str) -> str | None:
     """The version of an installed distribution, None when it is not there."""
+    from importlib.metadata import PackageNotFoundError, version  # half of this module's import
+
     try:
         return version(name)
     except PackageNotFoundError:
