@@ -1,0 +1,105 @@
+"""The book's Sphinx extension: execution, the site's buttons, and what a page needs once. Its parts are beside it."""
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "rmsnorm_edu"
+PARTS = ("book_equations", "book_notation", "book_records", "book_exercises", "book_pictures")
+SHARED = re.compile(r'<(script|style)\b[^>]* data-rmsn="([^"]+)">.*?</\1>\n?', re.S)
+LATE_CSS = re.compile(r"(mystnb\.\w+\.css)\?v=\w+")
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+
+# An equation wider than the screen scrolls; the keyboard must reach what scrolls.
+SCROLL = """addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  for (const el of document.querySelectorAll("mjx-container[display], .bd-article pre, .pst-scrollable-table-container"))
+    if (el.scrollWidth > el.clientWidth) el.tabIndex = 0;
+});"""
+
+
+def package_digest():
+    """jupyter-cache keys on a notebook's cells alone; a changed package needs a new cache."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.suffix in {".py", ".js", ".css", ".json"}:
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def repository():
+    """The public address: BOOK_REPO_URL, or pyproject's once its owner is named; else ""."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    published = project["urls"]["Repository"]
+    return os.environ.get("BOOK_REPO_URL", "" if "/OWNER/" in published else published).rstrip("/")
+
+
+def execution(app, config):
+    """Kernels see this checkout's package and know that they build the book."""
+    cache = Path(app.outdir).parent / ".jupyter_cache" / package_digest()
+    config.nb_execution_cache_path = str(cache)
+    config.nb_execution_mode = os.environ.get("BOOK_EXECUTE", config.nb_execution_mode)
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    os.environ["RMSNORM_BOOK"] = "1"
+
+
+def buttons(app, config):
+    """Source, edit, issue and Colab buttons, when the repository has a public address."""
+    options, url = config.html_theme_options, repository()
+    names = ("use_repository_button", "use_edit_page_button", "use_issues_button")
+    options.update(dict.fromkeys(names, bool(url)))
+    if url:
+        options["repository_url"] = url
+        options["repository_branch"] = os.environ.get("BOOK_REPO_BRANCH", "main")
+        options["launch_buttons"] = {"colab_url": "https://colab.research.google.com"}
+
+
+def palette_style():
+    """The palette as CSS variables, the same that the explorables and matplotlib use."""
+    modes = json.loads((PACKAGE / "explorables" / "palette.json").read_text(encoding="utf-8"))
+    rules = (
+        f"html[data-theme={mode}]{{{';'.join(f'--rmsn-{k}:{v}' for k, v in colours.items())}}}"
+        for mode, colours in modes.items()
+    )
+    return f"<style>{''.join(rules)}</style>"
+
+
+def once_per_page(body):
+    """Each figure carries D3 and the shared code; a page keeps the first copy of each."""
+    seen = set()
+
+    def keep(match):
+        first = match[2] not in seen
+        seen.add(match[2])
+        return match[0] if first else ""
+
+    return SHARED.sub(keep, body)
+
+
+def on_page(app, pagename, templatename, context, doctree):
+    tag = context["css_tag"]  # MyST-NB copies its css last: only a second build would have "?v="
+    context["css_tag"] = lambda css: LATE_CSS.sub(r"\1", tag(css))
+    context["metatags"] = context.get("metatags", "") + palette_style()
+    scripts = context.get("script_files", [])
+    context["script_files"] = [
+        s for s in scripts if getattr(s, "attributes", {}).get("type") != WIDGET_STATE
+    ]
+    if "body" in context:
+        # MyST-NB names every fold "Toggle hidden content"; the fold's own text is the better name
+        body = context["body"].replace(' aria-label="Toggle hidden content"', "")
+        context["body"] = once_per_page(body)
+
+
+def setup(app):
+    for part in PARTS:
+        app.setup_extension(part)
+    app.add_js_file(None, body=SCROLL)
+    app.connect("config-inited", execution, priority=100)
+    app.connect("config-inited", buttons, priority=100)
+    app.connect("html-page-context", on_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
