@@ -1,0 +1,77 @@
+"""The built book, for the tests that read it: built once a session, whatever the workers."""
+
+import functools
+import http.server
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from filelock import FileLock
+
+from tools import build_book
+
+
+class Built(NamedTuple):
+    """What a build left behind."""
+
+    html: Path
+    code: int
+    log: str
+
+
+def run_build(folder: Path, *options: str, **env: str) -> Built:
+    """Build the book into `folder`, everything executed; nothing is written into the checkout."""
+    run = subprocess.run(
+        build_book.command(folder, *options),
+        env={**os.environ, "BOOK_CHECK": "1", **env},
+        capture_output=True,
+        text=True,
+    )
+    return Built(folder / "_build" / "html", run.returncode, run.stdout + run.stderr)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
+    """The whole book from a cold start; the first worker to ask builds, the others wait for it."""
+    shared = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        shared = shared.parent
+    folder, done = shared / "book", shared / "book.json"
+    with FileLock(shared / "book.lock"):
+        if not done.exists():
+            result = run_build(folder)
+            done.write_text(json.dumps([result.code, result.log]), encoding="utf-8")
+    code, log = json.loads(done.read_text(encoding="utf-8"))
+    return Built(folder / "_build" / "html", code, log)
+
+
+@pytest.fixture(scope="session")
+def html(built: Built) -> Path:
+    """The folder of the built site. That its build had no warning is a test of its own."""
+    if not (built.html / "book" / "index.html").is_file():
+        pytest.fail("the book was not built:\n" + built.log[-3000:])
+    return built.html
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, logs nothing."""
+
+    def log_message(self, *args: object) -> None:
+        """No line a request."""
+
+
+@pytest.fixture(scope="session")
+def site(html: Path) -> Iterator[str]:
+    """The built site's address, with a slash at its end, served on localhost."""
+    handler = functools.partial(Quiet, directory=html)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
