@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from rmsnorm_edu import reference
+from rmsnorm_edu import invariance, reference
+from rmsnorm_edu.explorables import depth as simulation
+from rmsnorm_edu.explorables import invariance_table as figure
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "js" / "vectors"
 EPS = 1e-6
@@ -42,9 +44,48 @@ def hero_case(x: np.ndarray, scale: float, shift: float) -> dict[str, Any]:
     }
 
 
+def invariance_table() -> dict[str, Any]:
+    """What the figure gets, and every cell at amounts of both signs, without and with eps."""
+    amounts = {"scale": (2.5, -2.0, 0.1), "shift": (2.0, -0.7), "angle": (60.0, -135.0)}
+    cases = [
+        invariance_case(method, change, amount, eps)
+        for method in figure.METHODS
+        for change, (_, _, kind) in figure.CHANGES.items()
+        for amount in amounts[kind]
+        for eps in (0.0, 0.1)
+    ]
+    return {"data": figure.data(), "cases": cases}
+
+
+def invariance_case(method: str, change: str, amount: float, eps: float) -> dict[str, Any]:
+    found = invariance.measure_one(method, change, amount, eps, layer=figure.LAYER)
+    return {
+        "method": method,
+        "transformation": change,
+        "amount": amount,
+        "eps": eps,
+        "after": found.after.tolist(),
+        "max_change": found.max_change,
+    }
+
+
+def depth() -> dict[str, Any]:
+    """The sizes at gain 1, and at others by simulation; eps = 0, where the laws are exact."""
+    curves = {norm: simulation.sizes(norm, eps=0.0).tolist() for norm in simulation.NORMS}
+    cases = []
+    for norm in simulation.NORMS:
+        for gain in (0.5, 0.73, 1.0, 1.31, 2.0):
+            sizes = simulation.sizes(norm, gain, eps=0.0).tolist()
+            cases += [
+                {"norm": norm, "gain": gain, "layer": layer, "size": sizes[layer - 1]}
+                for layer in (1, 2, 50, 100)
+            ]
+    return {"curves": curves, "cases": cases}
+
+
 def vectors() -> dict[str, Any]:
     """What stands in the files, by their names."""
-    return {"hero": hero()}
+    return {"hero": hero(), "invariance_table": invariance_table(), "depth": depth()}
 
 
 def agree(a: Any, b: Any) -> bool:

@@ -1,0 +1,300 @@
+// The invariance table: choose a norm and a change, guess, drag; the outputs stay or move.
+export const EXACT = 1e-12; // of the largest output: what rounding leaves
+export const EPS = 0.1; // large, so that the eye sees what it does
+
+// --- pure: `node --test` runs it against vectors from reference.py
+
+const dot = (a, b) => a.reduce((sum, v, i) => sum + v * b[i], 0);
+const times = (row, factor) => row.map((v) => v * factor);
+const flipped = (m) => m[0].map((_, i) => m.map((row) => row[i]));
+const largest = (m) => Math.max(...m.flat().map(Math.abs));
+export const summed = ({ x, w }) => x.map((row) => w.map((weights) => dot(weights, row)));
+
+// The rotation Q: outputs 1 and 2, 3 and 4, … turn by an angle in degrees.
+export function turn(row, degrees) {
+  const [c, s] = [Math.cos, Math.sin].map((f) => f((degrees * Math.PI) / 180));
+  return row.map((v, i) => (i % 2 ? s * row[i - 1] + c * v : c * v - s * row[i + 1]));
+}
+
+// What each change does to the weights w and the cases x; `a` is δ, c or the angle.
+const CHANGES = {
+  weight_matrix_rescaling: (a, { w }) => ({ w: w.map((row) => times(row, a)) }),
+  weight_matrix_recentering: (a, { w, gamma }) =>
+    ({ w: w.map((row) => row.map((v, j) => v + a * gamma[j])) }),
+  weight_vector_rescaling: (a, { w }) => // row i by sign(δ) |δ|^tᵢ, tᵢ from 0.5 to 1.5
+    ({ w: w.map((row, i) =>
+      times(row, Math.sign(a) * Math.abs(a) ** (0.5 + i / (w.length - 1)))) }),
+  dataset_rescaling: (a, { x }) => ({ x: x.map((row) => times(row, a)) }),
+  dataset_recentering: (a, { x }) => ({ x: x.map((row) => row.map((v) => v + a)) }),
+  single_case_rescaling: (a, { x: [first, ...others] }) => ({ x: [times(first, a), ...others] }),
+  rotation: (a, { w }) => ({ w: flipped(flipped(w).map((column) => turn(column, a))) }),
+};
+
+// The norms of the summed inputs W x, before the gain.
+const NORMS = {
+  batch_norm: (core, e, eps) => flipped(flipped(summed(e)).map((f) => core.layerNorm(f, eps))),
+  weight_norm: (core, { x, w }) => // which has no ε
+    summed({ x, w: w.map((row) => times(row, 1 / Math.sqrt(dot(row, row)))) }),
+  layer_norm: (core, e, eps) => summed(e).map((row) => core.layerNorm(row, eps)),
+  rms_norm: (core, e, eps) => summed(e).map((row) => core.rmsNorm(row, eps)),
+  partial_rms_norm: (core, e, eps) =>
+    summed(e).map((row) => times(row, 1 / core.rms(row.slice(0, e.k), eps))),
+};
+
+// The outputs before (for a rotation, turned) and after, their largest difference over the
+// largest output, and the verdict.
+export function measure(core, { method, transformation, amount, eps }, example) {
+  const isTurn = transformation === "rotation";
+  const gain = isTurn ? example.gain.map(() => 1) : example.gain;
+  const outputs = (e) => NORMS[method](core, e, eps).map((row) => row.map((v, i) => v * gain[i]));
+  const changed = { ...example, ...CHANGES[transformation](amount, example) };
+  const before = outputs(example).map((row) => (isTurn ? turn(row, amount) : row));
+  const after = outputs(changed);
+  const pairs = after.flatMap((row, i) => row.map((v, j) => [v, before[i][j]]));
+  const apart = (f) => Math.max(...pairs.map(([a, b]) => Math.abs(f(a) - f(b)))) / largest(before);
+  const maxChange = apart((v) => v);
+  const verdict = judge(maxChange, isTurn ? maxChange : apart(Math.abs));
+  return { input: summed(example), moved: summed(changed), before, after, maxChange, verdict };
+}
+
+function judge(maxChange, ofSizes) {
+  if (!Number.isFinite(maxChange)) return "nothing"; // 0 / 0
+  if (maxChange <= EXACT) return "stays";
+  return ofSizes <= EXACT ? "flips" : "moves";
+}
+
+// What the reader has seen at this amount: the cell, or its answer to a negative scale.
+export function seen({ method, transformation, amount, eps }, { start, probe }) {
+  const isFar = Math.abs(amount - start) >= Math.abs(probe - start) / 5;
+  if (eps > 0 || !isFar || (start === 1 && amount === 0)) return null;
+  return `${method}/${transformation}${start === 1 && amount < 0 ? "/negative" : ""}`;
+}
+
+// A cell's mark and the word for it.
+export function mark(core, { method, transformation, eps, verified }, { example, probe }) {
+  const name = `${method}/${transformation}`;
+  const at = (amount, e) =>
+    measure(core, { method, transformation, amount, eps: e }, example).verdict;
+  const hasFlip = verified.includes(`${name}/negative`) && at(-probe, 0) === "flips";
+  if (!verified.includes(name)) return hasFlip ? ["±", "flips below 0"] : ["?", "not yet tried"];
+  if (at(probe, 0) !== "stays") return ["✗", "moves"];
+  if (at(probe, eps) !== "stays") return ["≈", "no longer exact with ε"];
+  return hasFlip ? ["✓±", "stays, flips below 0"] : ["✓", "stays"];
+}
+
+const RESULT = {
+  stays: () => "The outputs stay; what is left is rounding.",
+  flips: () => "Below 0 they turn over and keep their size.",
+  moves: (percent) => `The outputs move by up to ${percent} of the largest.`,
+  nothing: () => "Scaled by 0, nothing is left to divide: 0 / 0.",
+};
+
+export function finding(now, percent) {
+  const { method, change, isStart, isSeen, guess, eps, ideal, holds, law } = now;
+  const ask = isSeen ? "drag to see it again." : "stay or move? Guess, then drag.";
+  if (isStart) return `${method.name}, ${change.does}: ${ask}`;
+  const moved = percent(now.maxChange);
+  const isBroken = eps > 0 && ideal !== "moves" && now.verdict === "moves";
+  if (isBroken) return `With ε = ${eps} it no longer holds: the outputs move by up to ${moved}.`;
+  const right = { stays: "stay", moves: "move" }[now.verdict];
+  const judged = guess && right ? (guess === right ? "You were right. " : "Not so. ") : "";
+  const isLawful = isSeen && holds === (now.verdict !== "moves"); // BatchNorm follows Q = −1
+  return `${judged}${RESULT[now.verdict](moved)} ${isLawful ? law.says : ""}`.trim();
+}
+
+// --- the page
+const WATCHED = ["method", "transformation", "amount", "eps", "verified"];
+const EQUATION = `<span>max |<i>y</i>′ − <i data-slot="before"></i>| ∕ max |<i>y</i>| =
+  <b data-slot="change"></b></span>`;
+const SIGNS = ["✓ stays", "✗ moves", "± turns over below 0", "≈ broken by ε"];
+
+// The state, held to what the table has (a link can hold anything).
+function read(core, model) {
+  const { methods, changes } = model.get("data");
+  const pick = (list, key) => list.find((entry) => entry.key === key) ?? list[0];
+  const method = pick(methods, model.get("method"));
+  const change = pick(changes, model.get("transformation"));
+  return {
+    method, change, verified: model.get("verified"), eps: model.get("eps") > 0 ? EPS : 0,
+    amount: core.clamp(model.get("amount"), change.range),
+  };
+}
+
+const plain = ({ method: m, change: c, ...s }) => ({ ...s, method: m.key, transformation: c.key });
+
+function render({ model, el, d3, core }) {
+  const data = model.get("data");
+  const [begin, guesses] = [read(core, model), new Map()];
+  const set = (values) => core.change(model, values);
+  const hands = {
+    set,
+    choose(method, change) {
+      const now = read(core, model); // the amount goes along a row, into cells already tried
+      const keeps = now.change === change && now.verified.includes(`${method.key}/${change.key}`);
+      const amount = keeps ? now.amount : change.start;
+      set({ method: method.key, transformation: change.key, amount });
+    },
+    guess(word) {
+      const { method, change } = read(core, model);
+      guesses.set(`${method.key}/${change.key}`, word);
+      set({ amount: change.probe, eps: 0 });
+    },
+    reset() {
+      guesses.clear();
+      set(plain(begin));
+    },
+  };
+  const parts = build({ el, d3, core, data, hands });
+  let picture = null;
+  function update() {
+    const state = read(core, model);
+    const fact = seen(plain(state), state.change);
+    if (fact && !state.verified.includes(fact)) {
+      return set({ verified: [...state.verified, fact] }); // which calls update again
+    }
+    const name = `${state.method.key}/${state.change.key}`;
+    const at = (change) => measure(core, { ...plain(state), ...change }, data.example);
+    const last = {
+      ...at({}), state, guess: guesses.get(name),
+      law: data.laws[state.method.key][state.change.key],
+      ideal: at({ eps: 0 }).verdict,
+      holds: at({ eps: 0, amount: state.change.probe }).verdict === "stays",
+      isSeen: state.verified.some((v) => v.startsWith(name)),
+      isStart: state.amount === state.change.start,
+    };
+    picture?.update(last);
+    parts.update(last);
+  }
+  const stops = [
+    core.onChange(model, WATCHED, update),
+    core.onWidth(parts.picture, (width) => {
+      picture = draw({ d3, core, width, example: data.example });
+      parts.picture.replaceChildren(picture.el);
+      update();
+    }), parts.stop,
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+// Everything around the picture, in reading order.
+function build({ el, d3, core, data, hands }) {
+  const percent = (v) => `${core.number(100 * v)} %`;
+  const picture = core.node("div", { class: "rmsn-picture" });
+  const [equation, law] = ["rmsn-equation", "rmsn-aside rmsn-law"].map((cls) =>
+    core.node("div", { class: cls }));
+  const fill = core.slots(equation, EQUATION);
+  const said = core.node("output", { class: "rmsn-finding", "aria-live": "polite" });
+  const values = core.hiddenTable("Outputs of the four cases, before and after");
+  const grid = table({ core, data, hands });
+  const controls = inputs({ d3, core, data, hands });
+  const go = (transformation, amount, eps = 0) => () =>
+    hands.set({ method: "rms_norm", transformation, amount, eps });
+  el.append(core.node("div", { class: "rmsn" },
+    core.node("p", { class: "rmsn-title" },
+      "A norm is blind to some changes and feels the others. Guess which, then drag."),
+    core.node("div", { class: "rmsn-duo" }, grid.el, picture),
+    controls.el,
+    core.node("div", { class: "rmsn-told" }, core.node("div", {}, equation, law), said),
+    core.tries([
+      ["δ = −2: a mirror", go("weight_matrix_rescaling", -2)],
+      ["Shift W: RMSNorm moves", go("weight_matrix_recentering", 2)],
+      ["ε = 0.1, δ = 0.1: no longer exact", go("weight_matrix_rescaling", 0.1, EPS)],
+    ], hands.reset), values.el));
+  return {
+    picture,
+    stop: values.stop,
+    update(last) {
+      grid.update(last);
+      controls.update(last);
+      const before = last.state.change.key === "rotation" ? "Qy" : "y";
+      fill({ before, change: core.number(last.maxChange) });
+      const shown = last.isSeen ? last.law.html : "The law appears when you have tried.";
+      if (law.dataset.shown !== shown) law.innerHTML = law.dataset.shown = shown;
+      core.say(said, finding({ ...last, ...last.state }, percent));
+      values.set(() => last.after.flatMap((row, i) => [["before", last.before[i]], ["after", row]]
+        .map(([word, y]) => [`case ${i + 1} ${word}`, ...y.map(d3.format(".2f"))])));
+    },
+  };
+}
+
+// The table is the control; a cell fills in when the reader has tried it.
+function table({ core, data: { methods, changes, example }, hands }) {
+  const grid = core.grid({
+    label: "Changes and norms", signs: SIGNS, rows: changes.map((change) => change.name),
+    columns: methods.map((m) => [`is-${m.colour}`, m.short, m.name]),
+    onChoose: (i, j) => hands.choose(methods[j], changes[i]),
+    onAct: (i) => hands.set({ amount: changes[i].probe }),
+  });
+  const show = (state) => changes.forEach((change, i) => methods.forEach((method, j) => {
+    const [sign, word] = mark(core, plain({ ...state, method, change }), { ...change, example });
+    grid.show(i, j, sign, `${method.name}, ${change.name}: ${word}`);
+  }));
+  let shown = "";
+  const update = ({ state }) => {
+    const facts = [state.eps, ...state.verified].join();
+    if (facts !== shown) show(state);
+    shown = facts;
+    grid.choose(changes.indexOf(state.change), methods.indexOf(state.method));
+    const done = state.verified.filter((name) => !name.endsWith("/negative")).length;
+    core.say(grid.corner, `${done} of ${methods.length * changes.length}`);
+  };
+  return { el: grid.el, update };
+}
+
+// One slider for each kind of amount, of which one is shown; the guess; ε.
+function inputs({ d3, core, data, hands }) {
+  const kinds = [...new Map(data.changes.map((c) => [c.symbol, c])).values()];
+  const sliders = new Map(kinds.map((kind) => [kind.symbol, core.slider({
+    ...kind, label: kind.symbol, format: d3.format(kind.step < 1 ? ".1f" : "d"),
+    onInput: (amount) => hands.set({ amount }),
+  })]));
+  const words = ["stay", "move"];
+  const guess = words.map((w) => core.button(`They ${w}`, () => hands.guess(w), "guess"));
+  const eps = core.node("input", { type: "checkbox" });
+  eps.addEventListener("change", () => hands.set({ eps: eps.checked ? EPS : 0 }));
+  const el = core.node("div", { class: "rmsn-sliders" },
+    core.node("div", {}, ...[...sliders.values()].map((s) => s.el)),
+    core.node("div", { class: "rmsn-guess", role: "group", "aria-label": "Your guess" },
+      core.node("span", {}, "Guess"), ...guess,
+      core.node("label", {}, eps, `ε = ${EPS}`)));
+  return {
+    el,
+    update({ state, guess: word }) {
+      for (const [symbol, { el: box }] of sliders) box.hidden = symbol !== state.change.symbol;
+      sliders.get(state.change.symbol).set(state.amount);
+      guess.forEach((b, i) => b.setAttribute("aria-pressed", word === words[i]));
+      eps.checked = state.eps > 0;
+    },
+  };
+}
+
+// --- the picture: what the norm gets, and below it the outputs, over a tick where each stood
+function draw({ d3, core, width, example }) {
+  const [n, left, gap] = [example.w.length, 22, 12];
+  const tall = [118, 150];
+  const base = tall[0] + 52;
+  const svg = core.picture(d3, width, base + tall[1] + 22, "The outputs of four cases");
+  const groups = d3.scaleBand(d3.range(example.x.length), [left, width]).paddingInner(0.12);
+  const bars = d3.scaleBand(d3.range(n), [0, groups.bandwidth()]).paddingInner(0.16);
+  const box = { d3, svg, groups, bars, left, width };
+  const top = core.groupedBars({ ...box, from: 20, tall: tall[0], limit: 5.5 });
+  const low = core.groupedBars({ ...box, from: base, tall: tall[1], limit: 3 });
+  const title = core.words(svg, left, base - 8, [[], []]);
+  core.words(svg, left, 12, [["is-input", "■ Wx, before the norm"]]);
+  svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true").selectAll("text")
+    .data(groups.domain()).join("text").attr("text-anchor", "middle")
+    .attr("x", (i) => groups(i) + groups.bandwidth() / 2).attr("y", base + tall[1] + gap)
+    .text((i) => `case ${i + 1}`);
+  return {
+    el: svg.node(),
+    update({ state: { method, change }, input, moved, before, after }) {
+      top("input", moved, input);
+      low(method.colour, after, before);
+      title.data([[`is-${method.colour}`, `■ ${method.name}`],
+        ["", change.key === "rotation" ? "— Qy" : "— before"]])
+        .attr("class", ([cls]) => cls).text(([, text]) => text);
+    },
+  };
+}
+
+export default { render };
