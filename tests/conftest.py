@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import build_book
 import pytest
 from filelock import FileLock
-
-from tools import build_book
 
 
 class Built(NamedTuple):

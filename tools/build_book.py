@@ -23,10 +23,14 @@ def pages(node: object) -> list[str]:
     return own + [page for value in node.values() for page in pages(value)]
 
 
+def toc_pages() -> list[str]:
+    """The pages of the book's own _toc.yml."""
+    return pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+
+
 def missing(html: Path) -> list[str]:
     """Pages of _toc.yml that the build has not written (Jupyter Book 2 writes none, with rc 0)."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [page for page in pages(toc) if not (html / f"{page}.html").is_file()]
+    return [page for page in toc_pages() if not (html / f"{page}.html").is_file()]
 
 
 def command(folder: Path, *options: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""SVG pictures go into the page itself, with the palette's colours as CSS variables: they follow light and dark."""
+"""SVG pictures go into the page, their colours as CSS variables: they follow light and dark."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""The book's Sphinx extension: execution, the site's buttons, and what a page needs once. Its parts are beside it."""
+"""The book's Sphinx extension: execution, buttons, what a page needs once; its parts are beside."""
 
 import hashlib
 import json
@@ -6,6 +6,9 @@ import os
 import re
 import tomllib
 from pathlib import Path
+
+import zmq
+from jupyter_client.manager import KernelManager
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "rmsnorm_edu"
@@ -17,7 +20,8 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 # An equation wider than the screen scrolls; the keyboard must reach what scrolls.
 SCROLL = """addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
-  for (const el of document.querySelectorAll("mjx-container[display], .bd-article pre, .pst-scrollable-table-container"))
+  const wide = "mjx-container[display], .bd-article pre, .pst-scrollable-table-container";
+  for (const el of document.querySelectorAll(wide))
     if (el.scrollWidth > el.clientWidth) el.tabIndex = 0;
 });"""
 
@@ -46,6 +50,8 @@ def execution(app, config):
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     os.environ["RMSNORM_BOOK"] = "1"
+    if zmq.has("curve"):  # without encryption each kernel prints a warning into the build
+        KernelManager.transport_encryption.default_value = "auto"
 
 
 def buttons(app, config):
