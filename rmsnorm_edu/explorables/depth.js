@@ -38,8 +38,8 @@ export function finding(core, { layer, sizes, gone, safe }) {
   const f = core.number;
   const held = `With RMSNorm it is ${f(sizes.rms)}, with LayerNorm ${f(sizes.layer)}.`;
   const now = `At layer ${layer} the size is ${f(sizes.none)} without a norm`;
-  if (gone && sizes.none > 1) return `${now}: float16 overflowed at layer ${gone}. ${held}`;
-  if (gone) return `${now}: float16 has nothing left since layer ${gone}. ${held}`;
+  const lost = sizes.none > 1 ? "more than float16 holds" : "which float16 rounds to 0";
+  if (gone) return `${now}, ${lost} (from layer ${gone} on). ${held}`;
   if (sizes.none < SAFE[0] || sizes.none > SAFE[1]) return `${now}. ${held}`;
   const [low, high] = safe.map((gain) => gain.toFixed(2));
   return `${now}. Only gains from ${low} to ${high} keep it between 0.1 and 10. ${held}`;
@@ -186,7 +186,7 @@ function backdrop({ d3, core, svg, box }) {
       .text(text);
   };
   hatched(top, y(HALF.high), "float16 overflows");
-  hatched(y(HALF.low), bottom, "float16 holds only 0");
+  hatched(y(HALF.low), bottom, "float16 rounds to 0");
   const ticks = [-18, -12, -6, 0, 6, 12, 18].map((e) => 10 ** e);
   const format = (v) => (v === 1 ? "1" : core.power(v, 0).slice(4));
   core.hairlines(d3, svg, { y, ticks, left, right, format })
@@ -212,7 +212,7 @@ export function hatch(left, top, right, bottom, gap = 8) {
   return lines.join("");
 }
 
-const NAMES = ["layer", "none", "rms"]; // the last lies on top
+const NAMES = ["none", "rms", "layer"]; // the last lies on top: dashes, which let blue through
 
 function curvesOf({ d3, core, svg, box: { left, right, top, tall, x } }) {
   const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", left).attr("y", top)
