@@ -7,10 +7,16 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
+import book_equations
 import build_book
+import environment
 import pytest
+import rmsnorm_book
+from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.xdist_group("machinery")  # one worker builds the book of faults
@@ -42,6 +48,27 @@ def test_it(): pass
 EQUATION = "```{{math}}\n:label: {}\n{}\nx = 1\n```\n"
 QUIZ = ":::{{quiz}} A question?\n{}:::\n"
 RIGHT, WRONG = "- [x] This.\n\n  It is.\n", "- [ ] That.\n\n  It is not.\n"
+
+SOUND = """\
+:::{exercise} A task with $x^2$
+Do it.
+:::
+
+:::{hints}
+- One.
+- Two.
+- Three.
+:::
+
+:::{quiz} Is `x` one?
+- [ ] No, $x$ is two.
+
+  It is not.
+- [x] Yes.
+
+  It is.
+:::
+"""
 
 # name: (source on the page, the words of its one warning)
 FAULTS = {
@@ -75,6 +102,14 @@ FAULTS = {
 }
 
 
+class Refused(NamedTuple):
+    """What came of the book of faults."""
+
+    code: int
+    warnings: list[str]
+    page: Path
+
+
 def small_book(root: Path, page: str) -> None:
     """A repository with the book's settings and extension, one page, one function, one test."""
     shutil.copytree(ROOT / "book" / "_ext", root / "book" / "_ext")
@@ -99,25 +134,125 @@ def small_book(root: Path, page: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[str]]:
-    """Exit code and warnings of the book of faults."""
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
+    """The book of faults, built."""
     root = tmp_path_factory.mktemp("faults")
     sound = EQUATION.format("sound", ":derived: reference.rms")
-    small_book(root, "\n".join([HEAD, sound, *(source for source, _ in FAULTS.values())]))
+    small_book(root, "\n".join([HEAD, sound, SOUND, *(source for source, _ in FAULTS.values())]))
     command = [str(root) if part == str(ROOT) else part for part in build_book.command(root)]
     env = {"BOOK_CHECK": "1", "NO_COLOR": "1"}
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
     log = re.sub(r"\x1b\[[\d;]*m", "", run.stdout + run.stderr)
-    return run.returncode, [line for line in log.splitlines() if re.search("WARNING|ERROR", line)]
+    warnings = [line for line in log.splitlines() if re.search("WARNING|ERROR", line)]
+    return Refused(run.returncode, warnings, root / "_build" / "html" / "book" / "index.html")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_stops_the_build_with_one_line(fault: str, refused: tuple[int, list[str]]) -> None:
-    code, warnings = refused
+def test_a_fault_stops_the_build_with_one_line(fault: str, refused: Refused) -> None:
+    code, warnings, _ = refused
     assert code == 1
     assert len([line for line in warnings if FAULTS[fault][1] in line]) == 1, warnings
 
 
-def test_nothing_else_is_said(refused: tuple[int, list[str]]) -> None:
+def test_nothing_else_is_said(refused: Refused) -> None:
     expected = [words for _, words in FAULTS.values()]
-    assert [line for line in refused[1] if not any(words in line for words in expected)] == []
+    assert [line for line in refused.warnings if not any(words in line for words in expected)] == []
+
+
+@pytest.fixture
+def article(refused: Refused) -> BeautifulSoup:
+    return BeautifulSoup(refused.page.read_text(encoding="utf-8"), "html.parser").article
+
+
+def test_an_exercise_is_numbered_and_its_hints_open_one_by_one(article: BeautifulSoup) -> None:
+    assert article.select_one(".exercise-title").text.startswith("Exercise 1. A task with")
+    assert [s.text for s in article.select(".hint > summary")] == [
+        "Hint",
+        "Another hint",
+        "Last hint",
+    ]
+    assert "Three." in article.select_one(".hint > .hint > .hint").text
+
+
+def test_a_quiz_folds_each_answer_with_its_reason(article: BeautifulSoup) -> None:
+    quiz = article.select_one(".quiz")
+    assert quiz.select_one(".quiz-question").text == "Question 1. Is x one?"
+    wrong, right = quiz.select("details.answer")
+    assert right["class"] == ["answer", "is-right"]
+    assert (wrong.p.text, right.p.text) == ("No. It is not.", "Yes. It is.")
+    assert wrong.summary.select_one(".math") is not None
+    assert quiz.select("input") == []
+
+
+def test_an_equation_says_what_it_is_and_the_table_lists_it(
+    article: BeautifulSoup, refused
+) -> None:
+    assert "reference.rms · 1 test" in article.select_one(".equation-chip.derived").text
+    told = (refused.page.parent / "reference" / "how_tested.html").read_text(encoding="utf-8")
+    assert "tests/test_it.py::test_it" in told
+
+
+def test_a_page_keeps_the_first_copy_of_shared_code() -> None:
+    shared = '<script type="a" data-rmsn="core-1">x</script>\n<style data-rmsn="css-2">y</style>\n'
+    other = '<script data-rmsn="core-3">z</script>'
+    assert rmsnorm_book.once_per_page(f"{shared}<p>{shared}{other}") == f"{shared}<p>{other}"
+
+
+@pytest.mark.parametrize(
+    ("environment", "published", "address"),
+    [
+        ("", "https://github.com/OWNER/rmsnorm-edu", ""),
+        ("", "https://github.com/o/r/", "https://github.com/o/r"),
+        (
+            "https://github.com/a/b",
+            "https://github.com/OWNER/rmsnorm-edu",
+            "https://github.com/a/b",
+        ),
+    ],
+)
+def test_the_sites_address(monkeypatch, tmp_path, environment, published, address) -> None:
+    toml = f'[project.urls]\nRepository = "{published}"\n'
+    (tmp_path / "pyproject.toml").write_text(toml, encoding="utf-8")
+    monkeypatch.setattr(rmsnorm_book, "ROOT", tmp_path)
+    monkeypatch.delenv("BOOK_REPO_URL", raising=False)
+    if environment:
+        monkeypatch.setenv("BOOK_REPO_URL", environment)
+    assert rmsnorm_book.repository() == address
+
+
+def test_marks_are_read_on_functions_and_classes(tmp_path) -> None:
+    source = """
+    import pytest
+    @pytest.mark.equation("a", "b")
+    def test_f(): pass
+    @pytest.mark.equation("a")
+    class TestC: pass
+    @pytest.mark.skip
+    def test_g(): pass
+    """
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text(textwrap.dedent(source), encoding="utf-8")
+    found = book_equations.marked_tests(tmp_path / "tests")
+    function, class_ = "tests/test_x.py::test_f", "tests/test_x.py::TestC"
+    assert found == {"a": [function, class_], "b": [function]}
+
+
+def test_pages_of_a_table_of_contents() -> None:
+    chapters = [{"file": "b", "sections": [{"file": "c"}]}]
+    toc = {"root": "a", "parts": [{"caption": "d", "chapters": chapters}]}
+    assert build_book.pages(toc) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("version", "module", "cure"),
+    [((3, 10), True, "PYTHON=python3.11"), ((3, 11), False, "apt-get install python3.11-venv")],
+)
+def test_a_python_that_will_not_do_is_told(monkeypatch, version, module, cure) -> None:
+    monkeypatch.setattr(environment.sys, "version_info", (*version, 0))
+    monkeypatch.setattr(environment, "find_spec", lambda name: module or None)
+    assert cure in environment.obstacle()
+
+
+def test_a_python_that_will_do(monkeypatch) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: True)
+    assert environment.obstacle() == ""

@@ -14,7 +14,7 @@ OLDEST = (3, 11)
 
 def obstacle() -> str:
     """What this Python lacks, as a sentence with the cure; "" when it will do."""
-    name = "python{}.{}".format(*sys.version_info)
+    name = "python{}.{}".format(*sys.version_info[:2])
     if sys.version_info < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         return f"this is {name}; the book needs {wanted} or newer: make book PYTHON=python{wanted}"

@@ -12,7 +12,14 @@ from jupyter_client.manager import KernelManager
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "rmsnorm_edu"
-PARTS = ("book_equations", "book_notation", "book_records", "book_exercises", "book_pictures")
+PARTS = (
+    "book_equations",
+    "book_notation",
+    "book_records",
+    "book_exercises",
+    "book_pictures",
+    "book_icons",
+)
 SHARED = re.compile(r'<(script|style)\b[^>]* data-rmsn="([^"]+)">.*?</\1>\n?', re.S)
 LATE_CSS = re.compile(r"(mystnb\.\w+\.css)\?v=\w+")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"

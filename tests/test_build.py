@@ -1,0 +1,70 @@
+"""The built book: no warning, every page, the same bytes each time, the buttons' addresses."""
+
+import re
+import shutil
+from pathlib import Path
+
+import build_book
+import pytest
+from conftest import Built, run_build
+from export_notebooks import is_notebook
+
+ROOT = Path(__file__).resolve().parents[1]
+COLAB = re.compile(r'href="https://colab\.research\.google\.com/github/o/r/blob/main/([^"]+)"')
+REPOSITORY = re.compile(r'href="https://github\.com/[^"]*(?:rmsnorm-edu|/o/r)[^"]*"')
+
+
+def test_the_book_builds_without_a_warning(built: Built) -> None:
+    assert (built.code, re.findall(r".*(?:WARNING|ERROR).*", built.log)) == (0, []), built.log
+
+
+def test_every_page_of_the_contents_is_written(html: Path) -> None:
+    assert build_book.missing(html) == []
+    assert "book/index" in build_book.toc_pages()
+    assert 'url=book/index.html"' in (html / "index.html").read_text(encoding="utf-8")
+
+
+def test_no_page_shows_where_an_object_lies_or_a_path_of_this_machine(html: Path) -> None:
+    for page in build_book.toc_pages():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        assert re.search(r" at 0x[0-9a-f]{6}", text) is None, page
+        assert str(ROOT) not in text, page
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_two_builds_are_the_same_bytes(html: Path, tmp_path: Path) -> None:
+    """Another folder, another hash seed, another time zone; everything executed again."""
+    again = run_build(tmp_path, PYTHONHASHSEED="12345", TZ="Asia/Kathmandu")
+    first, second = files(html), files(again.html)
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+@pytest.fixture(scope="module")
+def published(built: Built, html: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as built for a public address, its cells' results taken from the first build."""
+    folder = tmp_path_factory.mktemp("published")
+    cache = Path("_build") / ".jupyter_cache"
+    shutil.copytree(html.parents[1] / cache, folder / cache)
+    result = run_build(folder, BOOK_REPO_URL="https://github.com/o/r")
+    assert result.code == 0, result.log
+    return result.html
+
+
+@pytest.mark.xdist_group("published")
+@pytest.mark.parametrize("page", build_book.toc_pages())
+def test_a_page_with_code_has_one_colab_link_to_its_notebook(published: Path, page: str) -> None:
+    links = COLAB.findall((published / f"{page}.html").read_text(encoding="utf-8"))
+    assert links == ([f"{page}.ipynb"] if is_notebook(ROOT / f"{page}.md") else [])
+    assert all((ROOT / link).is_file() for link in links)
+
+
+def test_without_an_address_there_are_no_buttons(html: Path) -> None:
+    for page in build_book.toc_pages():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        assert REPOSITORY.findall(text) == []
+        assert "colab.research.google.com" not in text
