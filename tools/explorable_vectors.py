@@ -15,6 +15,7 @@ import numpy as np
 
 from rmsnorm_edu import invariance, reference
 from rmsnorm_edu.explorables import depth as simulation
+from rmsnorm_edu.explorables import epsilons as epsilon_figure
 from rmsnorm_edu.explorables import invariance_table as figure
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "js" / "vectors"
@@ -83,9 +84,29 @@ def depth() -> dict[str, Any]:
     return {"curves": curves, "cases": cases}
 
 
+def epsilons() -> dict[str, Any]:
+    """The four files, and the size of each one's output over the axis of the figure."""
+    files = epsilon_figure.Epsilons().files
+    x = np.array([0.3, -1.7, 2.0, 0.9, -0.2])
+    unit = x / reference.rms(x)
+
+    def size(file: dict[str, Any], s: float) -> float:
+        y = reference.rms_norm(s * unit, eps=file["eps"], eps_outside=file["outside"])
+        return float(reference.rms(y))
+
+    exponents = [-8, -6.5, -5, -4, -3.3, -2, -0.1, 0, 2]
+    cases = [{"exponent": e, "outputs": [size(f, 10.0**e) for f in files]} for e in exponents]
+    return {"files": files, "cases": cases}
+
+
 def vectors() -> dict[str, Any]:
     """What stands in the files, by their names."""
-    return {"hero": hero(), "invariance_table": invariance_table(), "depth": depth()}
+    return {
+        "hero": hero(),
+        "invariance_table": invariance_table(),
+        "depth": depth(),
+        "epsilons": epsilons(),
+    }
 
 
 def agree(a: Any, b: Any) -> bool:

@@ -1,7 +1,7 @@
 // "Four epsilons": the size of the output against the size of the input, for four files.
 export const EXPONENTS = [-8, 2];
 const STEP = 0.1;
-const LETTER = 6.8; // pixels of a label's
+const LETTER = 6.5; // pixels of a label's
 const DASHES = ["", "9 4", "2 4", "9 4 2 4"]; // one family, one colour
 
 // --- pure: `node --test` runs it against vectors from reference.py
@@ -30,7 +30,8 @@ export function finding(core, files, { exponent, found, factor }) {
   const start = `An input of size ${inputSize(core, exponent)}: `;
   if (Math.min(...found) > 0.9995) return `${start}all four files give 1.00.`;
   const fine = files.map((file) => file.name).filter((_, i) => found[i] > 0.9);
-  const apart = `The answers are a factor of ${core.number(factor)} apart.`;
+  const apart = factor < 1.1 ? `The answers are up to ${(100 * (factor - 1)).toPrecision(1)}% apart.`
+    : `The answers are a factor of ${core.number(factor)} apart.`;
   if (fine.length === files.length) return `${start}all four give nearly 1. ${apart}`;
   if (fine.length === 0) return `${start}no file normalises it any more. ${apart}`;
   const names = fine.join(", ").replace(/, ([^,]*)$/, " and $1");
@@ -231,6 +232,15 @@ function marker({ d3, core, svg, box, files, move, now }) {
   return (last) => place(core, box, { group, stem, answer, files, clear }, last);
 }
 
+// What is written at the dots: one text for all files where they agree, "" for the other three.
+export function named(core, files, found) {
+  const texts = found.map(core.number);
+  if (texts.every((text) => text === texts[0])) {
+    return texts.map((text, i) => (i === 0 ? `all four ${text}` : ""));
+  }
+  return texts.map((text, i) => `${files[i].name} ${text}`);
+}
+
 // Where the answers are written: the largest above its line, the others below 1 and, where there
 // is room, to the right of all lines.
 export function labels({ right, x, y, clear }, { exponent, found }, texts) {
@@ -252,13 +262,13 @@ function place(core, box, { group, stem, answer, files, clear }, last) {
   const { exponent, found } = last;
   const at = box.x(exponent);
   const heights = found.map(box.y);
-  const texts = files.map((file, i) => `${file.name} ${core.number(found[i])}`);
+  const texts = named(core, files, found);
   const places = labels({ ...box, clear }, last, texts);
   const of = (f) => (file) => f(files.indexOf(file));
   core.put(stem, { transform: () => `translate(${at},0)` });
   core.put(answer.select("circle"), { cx: () => at, cy: of((i) => heights[i]) });
   core.put(answer.select("path"), {
-    d: of((i) => (places[i].x <= at + 12 ? ""
+    d: of((i) => (texts[i] === "" || places[i].x <= at + 12 ? ""
       : `M${at},${heights[i]}L${places[i].x - 4},${places[i].y - 4}`)),
   });
   core.put(answer.select("text"), {
@@ -267,7 +277,7 @@ function place(core, box, { group, stem, answer, files, clear }, last) {
   answer.select("text").each((_, i, all) => core.say(all[i], texts[i]));
   core.put(group, {
     "aria-valuenow": () => exponent,
-    "aria-valuetext": () => `${inputSize(core, exponent)}: ${texts.join(", ")}`,
+    "aria-valuetext": () => `${inputSize(core, exponent)}: ${texts.filter(Boolean).join(", ")}`,
   });
 }
 

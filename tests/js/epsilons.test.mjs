@@ -37,9 +37,16 @@ test("the finding says who still normalises, and how far apart the answers are",
     + "The answers are a factor of 316 apart.");
   assert.match(said(-3.3), /: PyTorch and TensorFlow still normalise it\./);
   assert.match(said(-2.6), /: PyTorch, TensorFlow and Lasagne still normalise it\./);
-  assert.match(said(-2), /: all four give nearly 1\. The answers are a factor of 1\.05 apart\./);
+  assert.match(said(-2), /: all four give nearly 1\. The answers are up to 5% apart\./);
   assert.match(said(-8), /: no file normalises it any more\./);
   assert.equal(said(0), "An input of size 1: all four files give 1.00.");
+});
+
+test("four files that agree have one name", () => {
+  const name = (found) => epsilons.named(core, files, found);
+  assert.deepEqual(name([0.9999, 1, 1, 0.9996]), ["all four 1.00", "", "", ""]);
+  assert.deepEqual(name([1, 0.5, 0.1, 0.01]),
+    ["PyTorch 1.00", "TensorFlow 0.500", "Lasagne 0.100", "Theano 0.0100"]);
 });
 
 test("names that would overlap are moved down, in order", () => {
