@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import build_book
-import pytest
 from conftest import Built, run_build
 from export_notebooks import is_notebook
 
@@ -44,23 +43,15 @@ def test_two_builds_are_the_same_bytes(html: Path, tmp_path: Path) -> None:
     assert [name for name in first if first[name] != second[name]] == []
 
 
-@pytest.fixture(scope="module")
-def published(built: Built, html: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as built for a public address, its cells' results taken from the first build."""
-    folder = tmp_path_factory.mktemp("published")
-    cache = Path("_build") / ".jupyter_cache"
-    shutil.copytree(html.parents[1] / cache, folder / cache)
-    result = run_build(folder, BOOK_REPO_URL="https://github.com/o/r")
-    assert result.code == 0, result.log
-    return result.html
-
-
-@pytest.mark.xdist_group("published")
-@pytest.mark.parametrize("page", build_book.toc_pages())
-def test_a_page_with_code_has_one_colab_link_to_its_notebook(published: Path, page: str) -> None:
-    links = COLAB.findall((published / f"{page}.html").read_text(encoding="utf-8"))
-    assert links == ([f"{page}.ipynb"] if is_notebook(ROOT / f"{page}.md") else [])
-    assert all((ROOT / link).is_file() for link in links)
+def test_with_an_address_each_page_with_code_has_one_colab_link(html: Path, tmp_path: Path) -> None:
+    cache = Path("_build") / ".jupyter_cache"  # the cells have run: this is about the buttons
+    shutil.copytree(html.parents[1] / cache, tmp_path / cache)
+    published = run_build(tmp_path, BOOK_REPO_URL="https://github.com/o/r")
+    assert published.code == 0, published.log
+    for page in build_book.toc_pages():
+        links = COLAB.findall((published.html / f"{page}.html").read_text(encoding="utf-8"))
+        assert links == ([f"{page}.ipynb"] if is_notebook(ROOT / f"{page}.md") else [])
+        assert all((ROOT / link).is_file() for link in links)
 
 
 def test_without_an_address_there_are_no_buttons(html: Path) -> None:

@@ -42,9 +42,12 @@ def command(folder: Path, *options: str) -> list[str]:
 
 def main() -> int:
     folder = ROOT / "_build"
-    if subprocess.run(command(ROOT)).returncode:
+    print("Building the book: half a minute the first time, seconds later.", flush=True)
+    run = subprocess.run(command(ROOT), stdout=subprocess.PIPE, text=True)  # warnings: stderr
+    if run.returncode:
         # Sphinx takes the pages it warned about as read: the next build would pass
         shutil.rmtree(folder / ".doctrees", ignore_errors=True)
+        print(run.stdout)
         return 1
     lost = missing(folder / "html")
     if lost:
