@@ -14,8 +14,11 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from rmsnorm_edu import explorables
-from rmsnorm_edu.explorables import figure
+import traitlets
+
+from rmsnorm_edu import explorables, invariance
+from rmsnorm_edu.explorables import figure, invariance_table
+from rmsnorm_edu.explorables.html_math import html_math
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = [name for name in explorables.__all__ if name != "Figure"]
@@ -104,8 +107,6 @@ def test_the_state_is_the_figures_own_traits():
 
 @pytest.mark.parametrize("change", [{"scale": 3.5}, {"shift": -4}, {"x": [1.0]}, {"x": [1.0, 9]}])
 def test_the_hero_refuses_what_it_cannot_show(change):
-    import traitlets
-
     with pytest.raises(traitlets.TraitError):
         explorables.Hero(**change)
 
@@ -116,6 +117,34 @@ def test_a_drag_reaches_python():
     hero.observe(lambda change: seen.append((change.name, change.new)), ["scale", "x"])
     hero.set_state({"scale": 2.5, "x": [1.0, -2.0, 0.5]})  # what the page's message calls
     assert seen == [("scale", 2.5), ("x", [1.0, -2.0, 0.5])]
+
+
+def test_the_table_has_every_cell_of_the_measurement():
+    data = explorables.InvarianceTable().state()["data"]
+    assert [m["key"] for m in data["methods"]] == list(invariance.METHODS)
+    assert [c["key"] for c in data["changes"]] == list(invariance.TRANSFORMATIONS)
+    cells = {(m, c): law["html"] for m, laws in data["laws"].items() for c, law in laws.items()}
+    assert cells.keys() == invariance.LAWS.keys()
+    assert all(re.fullmatch(r"([^<>\\{}^_]|</?(sub|sup|b)>)+", law) for law in cells.values())
+
+
+def test_the_example_of_the_table_is_the_papers_too():
+    found = invariance.measure(layer=invariance_table.LAYER)
+    cells = {(c["method"], c["transformation"]): c["invariant"] for c in found}
+    assert {cell: cells[cell] for cell in invariance.TABLE_ONE} == invariance.TABLE_ONE
+
+
+def test_a_law_that_cannot_be_shown_is_refused():
+    with pytest.raises(ValueError, match=r"no rule for .*binom"):
+        html_math(r"\binom{n}{k}")
+
+
+def test_the_table_tells_python_what_was_tried():
+    table = explorables.InvarianceTable(method="layer_norm")
+    table.set_state({"amount": -2.0, "verified": ["layer_norm/rotation"]})
+    assert (table.amount, table.verified) == (-2.0, ["layer_norm/rotation"])
+    with pytest.raises(traitlets.TraitError):
+        explorables.InvarianceTable(method="group_norm")
 
 
 def test_both_forms_reach_a_notebook(shown):

@@ -249,13 +249,13 @@ function inputs({ d3, core, data, hands }) {
     onInput: (amount) => hands.set({ amount }),
   })]));
   const words = ["stay", "move"];
-  const guess = words.map((w) => core.button(`They ${w}`, () => hands.guess(w), "guess"));
+  const guess = words.map((w) => core.button(w, () => hands.guess(w), "guess"));
   const eps = core.node("input", { type: "checkbox" });
   eps.addEventListener("change", () => hands.set({ eps: eps.checked ? EPS : 0 }));
   const el = core.node("div", { class: "rmsn-sliders" },
     core.node("div", {}, ...[...sliders.values()].map((s) => s.el)),
     core.node("div", { class: "rmsn-guess", role: "group", "aria-label": "Your guess" },
-      core.node("span", {}, "Guess"), ...guess,
+      core.node("span", {}, "Guess: they"), ...guess,
       core.node("label", {}, eps, `ε = ${EPS}`)));
   return {
     el,
