@@ -101,7 +101,7 @@ function build({ model, el, core, curves }) {
   const picture = core.node("div", { class: "rmsn-picture" });
   const equation = core.node("div", { class: "rmsn-equation", role: "math" });
   const fill = core.slots(equation, EQUATION);
-  const said = core.node("output", { class: "rmsn-finding", "aria-live": "polite" });
+  const said = core.node("output", { class: "rmsn-finding is-long", "aria-live": "polite" });
   const gain = core.slider({
     label: "Gain γ", range: GAINS, step: 0.01, format: shortGain,
     onInput: (v) => set({ gain: v }),
@@ -227,7 +227,7 @@ function curvesOf({ d3, core, svg, box: { left, right, top, tall, x } }) {
 // The names, at the right end of the lines; the grey one makes way for the other two.
 function names({ core, svg, box: { right, y } }) {
   const name = (cls, text) => svg.append("text").attr("class", `rmsn-label is-small is-${cls}`)
-    .attr("aria-hidden", "true").attr("x", right + 8).text(text);
+    .attr("aria-hidden", "true").attr("x", right + 12).text(text);
   const [rms, layer, none] = [name("rms", "RMSNorm"), name("layer", "LayerNorm"),
     name("none", "no norm")];
   return ({ lines }) => {
@@ -239,33 +239,19 @@ function names({ core, svg, box: { right, y } }) {
   };
 }
 
-// The line that reads a layer: the whole picture moves it, the keyboard too; its dot on the grey
-// line is pulled up and down, which turns the gain.
+// The line that reads a layer, and its dot on the grey line: pulled up and down, it turns the gain.
 function marker({ d3, core, svg, box, hands, now }) {
-  const { left, right, top, tall, bottom, x, y } = box;
-  const drag = (act) => d3.drag().container(svg.node())
-    .subject((event) => ({ x: event.x, y: event.y })).on("start drag", act);
-  svg.append("rect").attr("class", "rmsn-hit rmsn-sweep").attr("x", left).attr("y", top)
-    .attr("width", right - left).attr("height", tall)
-    .call(drag((event) => hands.move(x.invert(event.x)))).style("touch-action", "pan-y");
-  const group = svg.append("g").attr("class", "rmsn-marker").attr("tabindex", 0)
-    .attr("role", "slider").attr("aria-label", "Layer to read")
-    .attr("aria-valuemin", LAYERS[0]).attr("aria-valuemax", LAYERS[1])
-    .on("keydown", (event) => {
-      const next = core.keyStep(event, now().layer, LAYERS, 1);
-      if (next === null) return;
-      event.preventDefault();
-      hands.move(next);
-    });
-  const stem = group.append("g").attr("pointer-events", "none");
-  stem.append("line").attr("class", "rmsn-stem").attr("y1", top - 6).attr("y2", bottom);
-  stem.append("rect").attr("class", "rmsn-ring").attr("x", -12).attr("y", top - 6)
-    .attr("width", 24).attr("height", tall + 6).attr("rx", 5);
-  const label = group.append("text").attr("class", "rmsn-label is-small").attr("y", top - 12);
+  const { group, stem } = core.reader({
+    d3, svg, box, move: hands.move, range: LAYERS, step: 1, value: () => now().layer,
+    label: "Layer to read",
+  });
+  const { top, x, y } = box;
+  const label = group.append("text").attr("class", "rmsn-label is-small").attr("y", top - 12)
+    .attr("text-anchor", "middle");
   const dots = group.selectAll(".rmsn-dot").data(["layer", "rms"]).join("circle")
     .attr("class", (name) => `rmsn-dot is-${name}`).attr("r", 4).attr("pointer-events", "none");
   const knob = group.append("g").attr("class", "rmsn-pull")
-    .call(drag((event) => hands.pull(x.invert(event.x), y.invert(event.y))));
+    .call(core.drag(d3, svg, (event) => hands.pull(x.invert(event.x), y.invert(event.y))));
   knob.append("circle").attr("class", "rmsn-hit").attr("r", 18);
   knob.append("circle").attr("class", "rmsn-dot is-none").attr("r", 8);
   const value = group.append("text").attr("class", "rmsn-label is-small rmsn-halo")
@@ -283,7 +269,7 @@ function place(core, { left, right, top, bottom, x, y }, marks, { layer, sizes }
   core.put(marks.stem, { transform: () => `translate(${at},0)` });
   core.put(marks.knob, { transform: () => `translate(${at},${free})` });
   core.put(marks.dots, { cx: () => at, cy: (name) => y(sizes[name]) });
-  core.put(marks.label, { x: () => at, "text-anchor": () => "middle" });
+  core.put(marks.label, { x: () => at });
   core.say(marks.label.node(), `layer ${layer}`);
   core.put(marks.value, {
     x: () => at + (isLate ? -14 : 14), "text-anchor": () => (isLate ? "end" : "start"),
