@@ -22,7 +22,7 @@ export function answers(files, exponent) {
 // The size of the input; whole powers are written as such: 10⁻⁵, 3.2 × 10⁻⁴, 0.1, 5.01.
 export function inputSize(core, exponent) {
   if (Number.isInteger(exponent) && Math.abs(exponent) <= 1) return String(10 ** exponent);
-  if (Math.abs(exponent) <= 1) return core.number(10 ** exponent);
+  if (!Number.isInteger(exponent) && Math.abs(exponent) < 2) return core.number(10 ** exponent);
   return core.power(10 ** exponent, Number.isInteger(exponent) ? 0 : 1).replace(/^1 × /, "");
 }
 
@@ -203,28 +203,13 @@ function curves({ d3, svg, box: { x, y }, files }) {
     .attr("cx", (file) => x(Math.log10(knee(file)))).attr("cy", (file) => y(output(file, knee(file))));
 }
 
-// The line that reads the answers: dragged anywhere in the picture, or moved by the keys.
 function marker({ d3, core, svg, box, files, move, now }) {
-  const { left, right, top, tall, bottom, x } = box;
-  svg.append("rect").attr("class", "rmsn-hit rmsn-sweep").attr("x", left).attr("y", top)
-    .attr("width", right - left).attr("height", tall)
-    .call(d3.drag().container(svg.node()).subject((event) => ({ x: event.x, y: event.y }))
-      .on("start drag", (event) => move(x.invert(event.x)))).style("touch-action", "pan-y");
-  const group = svg.append("g").attr("class", "rmsn-marker").attr("tabindex", 0)
-    .attr("role", "slider").attr("aria-label", "Size of the input, as a power of ten")
-    .attr("aria-valuemin", EXPONENTS[0]).attr("aria-valuemax", EXPONENTS[1])
-    .attr("pointer-events", "none")
-    .on("keydown", (event) => {
-      const next = core.keyStep(event, now().exponent, EXPONENTS, STEP);
-      if (next === null) return;
-      event.preventDefault();
-      move(next);
-    });
-  const stem = group.append("g");
-  stem.append("line").attr("class", "rmsn-stem").attr("y1", top).attr("y2", bottom);
-  stem.append("rect").attr("class", "rmsn-ring").attr("x", -12).attr("y", top)
-    .attr("width", 24).attr("height", tall).attr("rx", 5);
-  const answer = group.selectAll(".rmsn-answer").data(files).join("g");
+  const { group, stem } = core.reader({
+    d3, svg, box, move, range: EXPONENTS, step: STEP, value: () => now().exponent,
+    label: "Size of the input, as a power of ten",
+  });
+  const answer = group.append("g").attr("pointer-events", "none").selectAll("g").data(files)
+    .join("g");
   answer.append("path").attr("class", "rmsn-lead");
   answer.append("circle").attr("class", "rmsn-dot is-rms").attr("r", 5);
   answer.append("text").attr("class", "rmsn-label is-small is-rms rmsn-halo");
