@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Law:
     """One short sentence, and the equation that it reads aloud (LaTeX, no delimiters).
 
-    In the equations a = Wx, μ and σ are mean and spread, r_k is the RMS of the first k features.
+    In the equations a = Wx; μ and σ are mean and spread, over the features or, with an index i,
+    over the T cases; r_k is the RMS of the first k features.
     """
 
     sentence: str
