@@ -8,24 +8,30 @@ import numpy as np
 Arguments = tuple[Any, ...]
 
 
-def shrink(arguments: Arguments, fails: Callable[[Arguments], bool], tries: int = 300) -> Arguments:
+def shrink(
+    arguments: Arguments,
+    fails: Callable[[Arguments], bool],
+    *,
+    lowest_rank: int = 1,
+    tries: int = 300,
+) -> Arguments:
     """Drop rows and features and round numbers as long as `fails` stays true, greedily.
 
-    The first array of `arguments` has the rows and features (..., n); other arrays that share
-    its leading axes or its n are cut along with it. Numbers and functions stay.
+    The first array of `arguments` has the rows and features (..., n); arrays of its shape, and
+    the features of others that have its n, are cut along with it. Numbers and functions stay.
     """
-    search = candidates(arguments)
+    search = candidates(arguments, lowest_rank)
     for _ in range(tries):
         smaller = next(search, None)
         if smaller is None:
             break
         if fails(smaller):
             arguments = smaller
-            search = candidates(arguments)
+            search = candidates(arguments, lowest_rank)
     return arguments
 
 
-def candidates(arguments: Arguments) -> Iterator[Arguments]:
+def candidates(arguments: Arguments, lowest_rank: int = 1) -> Iterator[Arguments]:
     """Smaller arguments, the boldest cut first."""
     x = next((a for a in arguments if isinstance(a, np.ndarray)), None)
     if x is None or x.ndim == 0:
@@ -33,7 +39,7 @@ def candidates(arguments: Arguments) -> Iterator[Arguments]:
     if x.ndim > 1:
         for keep in _cuts(x.shape[0]):
             yield _on_rows(arguments, x, keep)
-    if x.ndim > 1 and x.shape[0] == 1:
+    if x.ndim > lowest_rank and x.shape[0] == 1:
         yield _on_rows(arguments, x, 0)
     for keep in _cuts(x.shape[-1]):
         yield tuple(a[..., keep] if _has_features(a, x) else a for a in arguments)

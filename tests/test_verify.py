@@ -1,0 +1,172 @@
+"""`verify`: rejects every wrong norm with a reason that fits, and no right one."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from implementations import RIGHT, RIGHT_VJP, WRONG, WRONG_VJP, gradients, right
+
+from rmsnorm_edu import conventions
+from rmsnorm_edu.checks import Report, verify
+from rmsnorm_edu.checks.inputs import cases
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+def test_300_seeds_do_not_reject_what_is_right() -> None:
+    report = verify(right, gradients, seeds=300)
+    assert report.ok, report
+    assert report.inputs > 4000
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_forwards_pass_in_any_order_of_sums(name: str, dtype: str) -> None:
+    report = verify(RIGHT[name], dtype=dtype, seeds=4)
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", RIGHT_VJP)
+def test_right_gradients_pass(name: str, dtype: str) -> None:
+    report = verify(vjp=RIGHT_VJP[name], dtype=dtype, seeds=4)
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_forwards_fail_for_their_reason(name: str) -> None:
+    function, reason = WRONG[name]
+    report = verify(function, seeds=2)
+    assert not report.ok
+    assert reason in repr(report)
+
+
+@pytest.mark.parametrize("name", WRONG_VJP)
+def test_wrong_gradients_fail_for_their_reason(name: str) -> None:
+    function, reason = WRONG_VJP[name]
+    report = verify(vjp=function, seeds=2)
+    assert not report.ok
+    assert reason in repr(report)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_the_wrong_ones_fail_in_every_type(dtype: str) -> None:
+    assert [n for n, (function, _) in WRONG.items() if _passes(function, None, dtype)] == []
+    assert [n for n, (function, _) in WRONG_VJP.items() if _passes(None, function, dtype)] == []
+
+
+def _passes(forward, vjp, dtype: str) -> bool:
+    """Whether no input of seed 0 shows a fault; without the search for a smaller one."""
+    from rmsnorm_edu.checks import judge
+
+    rules = judge.Judge("torch", judge._dtype(dtype))
+    name, function = ("forward", forward) if forward else ("vjp", vjp)
+    return all(
+        rules.fault(name, function, judge._arguments(name, case)) is None
+        for case in cases(0, rules.dtype)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", conventions.NAMES)
+def test_each_convention_is_judged_by_its_own_rules(name: str, dtype: str) -> None:
+    report = verify(
+        lambda x, weight, eps: conventions.apply(name, x, weight, eps=eps),
+        convention=name,
+        dtype=dtype,
+        seeds=3,
+    )
+    assert report.ok, report
+
+
+def test_a_convention_is_not_another() -> None:
+    outside = verify(partial(_apply, "paper_torch"), convention="paper_tensorflow", seeds=1)
+    assert not outside.ok
+    assert "eps stands outside" in repr(outside)
+    assert not verify(partial(_apply, "paper_tensorflow"), convention="paper_torch", seeds=1).ok
+
+
+def _apply(name: str, x, weight, eps):
+    return conventions.apply(name, x, weight, eps=eps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_torch_passes(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensor(a):
+        return torch.tensor(a.astype(np.float64)).to(getattr(torch, dtype))
+
+    def array(t):
+        a = t.detach().to(torch.float64).numpy()
+        return a.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+    def forward(x, weight, eps):
+        w = tensor(weight)
+        return array(torch.nn.functional.rms_norm(tensor(x), w.shape, w, eps))
+
+    def vjp(dy, x, weight, eps):
+        x, w = tensor(x).requires_grad_(), tensor(weight).requires_grad_()
+        y = torch.nn.functional.rms_norm(x, w.shape, w, eps)
+        return tuple(map(array, torch.autograd.grad(y, (x, w), tensor(dy))))
+
+    report = verify(forward, vjp, dtype=dtype, seeds=3)
+    assert report.ok, report
+
+
+def test_the_inputs_are_as_the_contract_says() -> None:
+    seen = [case for seed in range(5) for case in cases(seed, np.dtype(np.float32))]
+    rows, features = zip(*(case.x.shape for case in seen), strict=True)
+    assert min(rows) == min(features) == 1
+    assert max(rows) > 128
+    assert any(n > 128 and n % 2 for n in features)
+    assert any(r == n > 1 for r, n in zip(rows, features, strict=True))
+    assert any(np.any(np.all(case.x == 0, axis=-1)) for case in seen)
+    sizes = [np.max(np.abs(case.x)) for case in seen]
+    assert max(sizes) > 1e8
+    assert min(sizes) < 1e-10
+    for case in seen:
+        assert np.min(np.abs(np.abs(case.weight) - 1)) > 0.05
+        assert case.weight.size == 1 or (case.weight.min() < 0 < case.weight.max())
+        assert case.eps > 0
+    assert all(case.dy.dtype == case.x.dtype == case.weight.dtype == np.float32 for case in seen)
+
+
+def test_the_report_shows_the_smallest_input_and_says_what_is_needed() -> None:
+    report = verify(WRONG["wrong axis"][0], seeds=1)
+    (failure,) = report.failures
+    assert (failure.function, failure.fault) == ("forward", "y")
+    assert "forward([[" in failure.code
+    assert "should be" in failure.code
+    assert len(failure.code) < 200
+    assert "one row" not in failure.kinds or "square" in failure.kinds
+    assert repr(report).startswith("○ forward (torch, float32): ")
+    assert report._repr_html_().startswith('<div class="check">')
+
+
+def test_a_good_report_is_one_line() -> None:
+    report = verify(right, gradients, seeds=1)
+    assert isinstance(report, Report)
+    assert repr(report).count("\n") == 0
+    assert repr(report).startswith("✓ forward and vjp (torch, float32): right on all ")
+    assert 'class="check is-right"' in report._repr_html_()
+
+
+def test_both_functions_are_reported() -> None:
+    report = verify(WRONG["1 + w"][0], WRONG_VJP["its wrong sign"][0], seeds=1)
+    assert {failure.function for failure in report.failures} == {"forward", "vjp"}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({}, "nothing to judge"),
+        ({"forward": right, "seeds": 0}, "seeds = 0"),
+        ({"forward": right, "convention": "lama"}, "lama"),
+        ({"forward": right, "dtype": "int32"}, "int32"),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error(keywords, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        verify(**keywords)
