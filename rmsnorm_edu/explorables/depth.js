@@ -94,6 +94,16 @@ function render({ model, el, d3, core }) {
   return () => stops.forEach((stop) => stop());
 }
 
+function ideas(core, curves, set) {
+  const edge = core.clamp(core.round(gainFor(curves, 50, 1), 1e-5), GAINS);
+  return [
+    ["Gain 0.7: gone", () => set({ gain: 0.7, layer: 50 })],
+    ["Gain 1.5: overflow", () => set({ gain: 1.5, layer: 50 })],
+    ["The one gain that survives 50", () => set({ gain: edge, layer: 50 })],
+    ["Gain 2, with a norm: flat", () => set({ gain: 2, layer: 100 })],
+  ];
+}
+
 // Everything around the picture, in reading order.
 function build({ model, el, core, curves }) {
   const start = read(core, model);
@@ -107,19 +117,13 @@ function build({ model, el, core, curves }) {
     onInput: (v) => set({ gain: v }),
   });
   gain.el.classList.add("is-plain");
-  const edge = core.clamp(core.round(gainFor(curves, 50, 1), 1e-5), GAINS);
   const table = core.hiddenTable("The size of the signal by layer");
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" }, TITLE),
     picture,
     core.node("div", { class: "rmsn-told" }, equation, said),
     core.node("div", { class: "rmsn-sliders" }, gain.el),
-    core.tries([
-      ["Gain 0.7: gone", () => set({ gain: 0.7, layer: 50 })],
-      ["Gain 1.5: overflow", () => set({ gain: 1.5, layer: 50 })],
-      ["The one gain that survives 50", () => set({ gain: edge, layer: 50 })],
-      ["Gain 2, with a norm: flat", () => set({ gain: 2, layer: 100 })],
-    ], () => set(start)),
+    core.tries(ideas(core, curves, set), () => set(start)),
     table.el));
   return {
     picture,

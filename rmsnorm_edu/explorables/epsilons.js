@@ -30,8 +30,9 @@ export function finding(core, files, { exponent, found, factor }) {
   const start = `An input of size ${inputSize(core, exponent)}: `;
   if (Math.min(...found) > 0.9995) return `${start}all four files give 1.00.`;
   const fine = files.map((file) => file.name).filter((_, i) => found[i] > 0.9);
-  const apart = factor < 1.1 ? `The answers are up to ${(100 * (factor - 1)).toPrecision(1)}% apart.`
-    : `The answers are a factor of ${core.number(factor)} apart.`;
+  const far = factor < 1.1 ? `up to ${(100 * (factor - 1)).toPrecision(1)}%`
+    : `a factor of ${core.number(factor)}`;
+  const apart = `The answers are ${far} apart.`;
   if (fine.length === files.length) return `${start}all four give nearly 1. ${apart}`;
   if (fine.length === 0) return `${start}no file normalises it any more. ${apart}`;
   const names = fine.join(", ").replace(/, ([^,]*)$/, " and $1");
@@ -80,6 +81,13 @@ function render({ model, el, d3, core }) {
   return () => stops.forEach((stop) => stop());
 }
 
+const ideas = (set) => [
+  ["10⁻⁵: four answers", () => set(-5)],
+  ["10⁻²: only one is 5% off", () => set(-2)],
+  ["1: all agree", () => set(0)],
+  ["10⁻⁸: nobody normalises", () => set(-8)],
+];
+
 // Everything around the picture, in reading order.
 function build({ model, el, core, files }) {
   const start = read(core, model);
@@ -99,12 +107,7 @@ function build({ model, el, core, files }) {
     picture,
     core.node("div", { class: "rmsn-told" }, equation, said),
     core.node("div", { class: "rmsn-sliders" }, input.el),
-    core.tries([
-      ["10⁻⁵: four answers", () => set(-5)],
-      ["10⁻²: only one is 5% off", () => set(-2)],
-      ["1: all agree", () => set(0)],
-      ["10⁻⁸: nobody normalises", () => set(-8)],
-    ], () => set(start)),
+    core.tries(ideas(set), () => set(start)),
     table.el));
   return {
     picture,
@@ -143,9 +146,9 @@ function tell(core, { equation, fill, files }, { exponent, found }) {
 
 function rows(core, files) {
   const exponents = [-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2];
+  const row = (file) => exponents.map((e) => core.number(output(file, 10 ** e)));
   return [["input", ...exponents.map((e) => inputSize(core, e))],
-    ...files.map((file) => [file.name, ...exponents.map((e) => core.number(output(file, 10 ** e)))]),
-  ];
+    ...files.map((file) => [file.name, ...row(file)])];
 }
 
 // --- the picture: drawn once for a width, then only attributes change
@@ -200,7 +203,8 @@ function curves({ d3, svg, box: { x, y }, files }) {
     .attr("stroke-dasharray", (_, i) => DASHES[i])
     .attr("d", (file) => d3.line().x(x).y((e) => y(output(file, 10 ** e)))(steps));
   group.append("circle").attr("class", "rmsn-knee").attr("r", 4)
-    .attr("cx", (file) => x(Math.log10(knee(file)))).attr("cy", (file) => y(output(file, knee(file))));
+    .attr("cx", (file) => x(Math.log10(knee(file))))
+    .attr("cy", (file) => y(output(file, knee(file))));
 }
 
 function marker({ d3, core, svg, box, files, move, now }) {
@@ -257,7 +261,8 @@ function place(core, box, { group, stem, answer, files, clear }, last) {
       : `M${at},${heights[i]}L${places[i].x - 4},${places[i].y - 4}`)),
   });
   core.put(answer.select("text"), {
-    x: of((i) => places[i].x), y: of((i) => places[i].y), "text-anchor": of((i) => places[i].anchor),
+    x: of((i) => places[i].x), y: of((i) => places[i].y),
+    "text-anchor": of((i) => places[i].anchor),
   });
   answer.select("text").each((_, i, all) => core.say(all[i], texts[i]));
   core.put(group, {
