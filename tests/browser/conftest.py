@@ -1,0 +1,78 @@
+"""A Chromium that refuses every request to another host and remembers what went wrong."""
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+LOCAL = ("http://127.0.0.1", "file:", "data:", "blob:")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One browser process for all tests of a worker."""
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if not path:
+        pytest.skip("no Chromium: apt-get install chromium, or set CHROMIUM to its path")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """visit(url, width=1280, scheme="light", …) -> a page with `problems`, loaded and at rest."""
+    contexts = []
+
+    def open_page(url, width=1280, scheme="light", **options):
+        viewport = {"width": width, "height": 900}
+        context = chromium.new_context(viewport=viewport, color_scheme=scheme, **options)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page)
+        page.goto(url)
+        page.wait_for_load_state("networkidle")
+        page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def watch(page):
+    """Refuse what is not local; collect refused requests, failed ones and page errors."""
+    page.problems = []
+
+    def route(request):
+        if request.request.url.startswith(LOCAL):
+            request.continue_()
+        else:
+            page.problems.append(f"asked for {request.request.url}")
+            request.abort()
+
+    page.route("**/*", route)
+    page.on("pageerror", lambda error: page.problems.append(f"page error: {error}"))
+    page.on("response", lambda r: page.problems.append(f"{r.status} {r.url}") if r.status >= 400 else 0)
+
+
+@contextmanager
+def figure_of(page, name):
+    """The explorable `name` of the page, alive and in view."""
+    figure = page.locator(f'.rmsn-figure[id^="{name}-"][data-ready]').first
+    figure.wait_for()
+    figure.scroll_into_view_if_needed()
+    yield figure
+    assert page.problems == []
