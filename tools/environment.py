@@ -27,7 +27,7 @@ def install(folder: Path, pip_args: list[str]) -> None:
     """Create or repair the environment: the pinned packages, then this package, editable."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    pip += ["install", *pip_args]
+    pip += ["install", "--no-compile", *pip_args]  # Python compiles what it needs
     print(f"Installing the pinned packages into {folder}; the first time takes a few minutes.")
     sys.stdout.flush()
     subprocess.run([*pip, "-r", ROOT / "requirements.txt"], check=True)
