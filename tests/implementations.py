@@ -117,6 +117,7 @@ RIGHT_VJP: dict[str, Function] = {
     "gradients": gradients,
     "cubed": partial(gradients, cubed=True),
     "columns": partial(gradients, columns=True),
+    "a list": lambda *arguments: list(gradients(*arguments)),
 }
 
 
@@ -134,7 +135,8 @@ def forward_by(divisor: Callable[[Array, Any], Array]) -> Function:
 
 
 def _unbiased(x: Array, eps: Any) -> Array:
-    return np.sqrt(np.sum(x * x, axis=-1, keepdims=True) / max(x.shape[-1] - 1, 1) + eps)
+    with np.errstate(divide="ignore"):
+        return np.sqrt(np.sum(x * x, axis=-1, keepdims=True) / np.array(x.shape[-1] - 1.0) + eps)
 
 
 def _wrong_axis(x: Array, eps: Any) -> Array:
@@ -207,7 +209,7 @@ def overflows(x: Array, weight: Array, eps: float) -> Array:
 
 
 WRONG: dict[str, tuple[Function, str]] = {  # with a word of the reason
-    "n - 1": (forward_by(_unbiased), ""),
+    "n - 1": (forward_by(_unbiased), "n - 1"),
     "wrong axis": (forward_by(_wrong_axis), "wrong axis"),
     "lost axis": (forward_by(_lost_axis), ""),
     "whole array": (forward_by(_whole), "whole array"),

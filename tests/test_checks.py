@@ -19,11 +19,34 @@ def in_place(x):
     return 3.0 * right(x)
 
 
+class Hostile:
+    def __array__(self, dtype=None, copy=None):
+        raise KeyError("array")
+
+    def __repr__(self) -> str:
+        raise KeyError("repr")
+
+
+class HostileError(Exception):
+    def __str__(self) -> str:
+        raise KeyError("str")
+
+
+def hostile_error(x):
+    raise HostileError
+
+
+def not_begun(*arguments):
+    raise NotImplementedError("your code")
+
+
 def only_wrong_for_three_features(x):
     return right(x) + (x.shape[-1] == 3)
 
 
-@pytest.mark.parametrize("empty", [lambda x: None, lambda x: ..., lambda x: print(end="")])
+@pytest.mark.parametrize(
+    "empty", [lambda x: None, lambda x: ..., lambda x: print(end=""), not_begun]
+)
 def test_an_empty_stub_is_told_so_with_a_case_worth_looking_at(empty) -> None:
     result = check("rms", empty)
     assert not result.ok
@@ -38,6 +61,10 @@ def test_an_empty_stub_is_told_so_with_a_case_worth_looking_at(empty) -> None:
         (lambda x, y: x, "raised an error"),
         (lambda x: "seven", "something else than numbers"),
         (lambda x: object(), "something else than numbers"),
+        (lambda x: Hostile(), "something else than numbers"),
+        (lambda x: right(x) + 0j, "something else than numbers"),
+        (lambda x: 10**400, "something else than numbers"),
+        (hostile_error, "raised an error"),
         (lambda x: [[1.0], [2.0, 3.0]], "something else than numbers"),
         (lambda x: None if x.ndim > 1 else right(x), "returned nothing for this"),
         (lambda x: np.nan * right(x), "nan"),
@@ -59,6 +86,8 @@ def test_what_is_no_function_or_no_exercise_is_explained() -> None:
     assert 'check("rms", rms)' in check("rms", 3.0).text
     assert "critical_gain" in check("rsm", right).text
     assert not check("convict_l2", np.array([3.0, 4.0])).ok
+    assert "No evidence yet" in check("convict_l2", not_begun).text
+    assert not check(["rms"], right).ok
 
 
 def test_the_smallest_input_is_shown() -> None:

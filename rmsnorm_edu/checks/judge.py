@@ -44,7 +44,7 @@ class Judge:
             return Fault("written to", "it wrote into its argument.", "a changed argument")
         names = ("y",) if function == "forward" else ("dx", "dweight")
         results = (found.value,) if function == "forward" else found.value
-        if not isinstance(results, tuple) or len(results) != len(names):
+        if not isinstance(results, tuple | list) or len(results) != len(names):
             return Fault("shape", "vjp returns two arrays, (dx, dweight).", text.shown(results))
         truths = self.truth(function, arguments)
         for name, got, truth in zip(names, results, truths, strict=True):

@@ -14,8 +14,20 @@ def shown(value: Any) -> str:
         return _numbers(np.asarray(value))
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # the reader's object: its __repr__ may do anything
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def of_error(error: Exception) -> str:
+    """``ValueError: message``, in one line."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # its __str__ may do anything
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _numbers(a: Any) -> str:

@@ -69,6 +69,12 @@ def mean_square(x: Array) -> Array:
     return mean
 
 
+def unbiased(x: Array) -> Array:
+    """The sum of squares over n − 1, (..., 1); inf for one feature."""
+    n = x.shape[-1]
+    return mean_square(x) * (n / (n - 1) if n > 1 else np.inf)
+
+
 def ideal(x: Array) -> Array:
     """The RMSNorm of a page's simplest line, eps = 0 and no weight."""
     return reference.rms_norm(x, eps=0.0)

@@ -18,6 +18,7 @@ from rmsnorm_edu.exercises.model import (
     ideal,
     mean_square,
     row,
+    unbiased,
 )
 
 
@@ -71,6 +72,11 @@ _RMS_NORM = Task(
         Wrong(
             _variant(lambda x, eps: x / np.sqrt(mean_square(x) * x.shape[-1] + eps)),
             "you divided by the L2 norm: your result is sqrt(n) times too small.",
+        ),
+        Wrong(
+            _variant(lambda x, eps: x / np.sqrt(unbiased(x) + eps)),
+            "you divided the sum by n - 1. That is for a variance about an estimated mean; "
+            "here it is n.",
         ),
         Wrong(
             _variant(lambda x, eps: x / np.sqrt(np.mean(np.square(x), axis=-1) + eps)),

@@ -15,6 +15,7 @@ from rmsnorm_edu.exercises.model import (
     ideal,
     mean_square,
     row,
+    unbiased,
 )
 
 _RMS = Task(
@@ -56,6 +57,11 @@ _RMS = Task(
             lambda x: np.std(x, axis=-1),
             "you subtracted the mean: that is the standard deviation. A constant row tells: "
             "its RMS is the constant.",
+        ),
+        Wrong(
+            lambda x: np.sqrt(unbiased(x)[..., 0]),
+            "you divided the sum by n - 1. That is for a variance about an estimated mean; "
+            "here it is n.",
         ),
         Wrong(
             lambda x: np.mean(np.abs(x), axis=-1),
