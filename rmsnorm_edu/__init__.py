@@ -7,8 +7,16 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["checks", "conventions", "explorables", "invariance", "page", "precision", "recorded",
-           "reference"]
+__all__ = [
+    "checks",
+    "conventions",
+    "explorables",
+    "invariance",
+    "page",
+    "precision",
+    "recorded",
+    "reference",
+]
 
 
 def __getattr__(name: str) -> Any:

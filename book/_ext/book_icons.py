@@ -1,4 +1,4 @@
-"""The theme's icon script holds thousands of icons, half a megabyte compressed; the site keeps those it shows."""
+"""The theme's script holds thousands of icons, half a megabyte; the site keeps those it shows."""
 
 import re
 
