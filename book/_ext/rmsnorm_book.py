@@ -21,6 +21,12 @@ PARTS = (
     "book_icons",
 )
 SHARED = re.compile(r'<(script|style)\b[^>]* data-rmsn="([^"]+)">.*?</\1>\n?', re.S)
+REPAIRS = {
+    # MyST-NB names every fold "Toggle hidden content"; the fold's own text is the better name
+    ' aria-label="Toggle hidden content"': "",
+    # docutils' role is deprecated, and not one that a list may hold
+    'role="doc-biblioentry"': 'role="listitem"',
+}
 LATE_CSS = re.compile(r"(mystnb\.\w+\.css)\?v=\w+")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
@@ -103,9 +109,9 @@ def on_page(app, pagename, templatename, context, doctree):
         s for s in scripts if getattr(s, "attributes", {}).get("type") != WIDGET_STATE
     ]
     if "body" in context:
-        # MyST-NB names every fold "Toggle hidden content"; the fold's own text is the better name
-        body = context["body"].replace(' aria-label="Toggle hidden content"', "")
-        context["body"] = once_per_page(body)
+        for faulty, mended in REPAIRS.items():
+            context["body"] = context["body"].replace(faulty, mended)
+        context["body"] = once_per_page(context["body"])
 
 
 def setup(app):

@@ -65,7 +65,9 @@ def watch(page):
 
     page.route("**/*", route)
     page.on("pageerror", lambda error: page.problems.append(f"page error: {error}"))
-    page.on("response", lambda r: page.problems.append(f"{r.status} {r.url}") if r.status >= 400 else 0)
+    page.on(
+        "response", lambda r: page.problems.append(f"{r.status} {r.url}") if r.status >= 400 else 0
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Every page of the built book, http and file: no network, no error, no sideways scroll, no axe violation."""
+"""Every page of the built book: no network, no error, no axe violation, no sideways scroll."""
 
 import gzip
 
@@ -6,45 +6,56 @@ import pytest
 
 from tools import build_book
 
-WRITTEN = [f"{page}.html" for page in build_book.toc_pages()]
-PAGES = [*WRITTEN, "search.html", "genindex.html"]
+PAGES = [*(f"{page}.html" for page in build_book.toc_pages()), "search.html", "genindex.html"]
 CHAPTERS = [page for page in PAGES if "/equation/" in page]
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_a_page_asks_nobody_and_breaks_nothing(visit, site, html, scheme, name):
-    page = visit((site if scheme == "http" else html.as_uri() + "/") + name)
-    figures = page.locator(".rmsn-figure")
-    for figure in figures.all():
+def wake(page):
+    """Scroll to each figure and wait until all are alive."""
+    for figure in page.locator(".rmsn-figure").all():
         figure.scroll_into_view_if_needed()
     page.wait_for_function(
         "document.querySelectorAll('.rmsn-figure').length"
         " === document.querySelectorAll('.rmsn-figure[data-ready]').length"
     )
-    assert page.problems == []
-    assert page.locator("[data-mml-node=merror]").count() == 0
-    assert page.locator("text=/No key .* found/").count() == 0
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_nothing_scrolls_sideways_on_a_small_phone(visit, site, name):
-    page = visit(site + name, width=320)
-    assert page.evaluate("document.documentElement.scrollWidth") == 320
+def broken(page):
+    """Requests, errors, formulas and values that went wrong."""
+    formulas = page.locator("[data-mml-node=merror]").all()
+    values = page.locator("text=/No key .* found/").all()
+    return [*page.problems, *(e.inner_text() for e in (*formulas, *values))]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", WRITTEN)
-def test_axe_finds_nothing_in_the_article(visit, site, name, scheme):
+def violations(page):
+    """What axe finds in the article, one line a node, every fold open."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page = visit(site + name, scheme=scheme)
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
-    for fold in page.locator("article details").all():
-        fold.evaluate("fold => { fold.open = true; }")
-    page.wait_for_timeout(300)
+    page.evaluate("document.querySelectorAll('article details').forEach(f => { f.open = true; })")
+    page.wait_for_timeout(200)
     found = axe.run(page, context="article").response["violations"]
-    told = [f"{v['id']}: {n['html'][:120]}" for v in found for n in v["nodes"]]
-    assert told == []
+    return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"]]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opened_as_a_file_asks_nobody(visit, html, name):
+    page = visit(f"{html.as_uri()}/{name}")
+    wake(page)
+    assert broken(page) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_served_page_is_whole_accessible_and_fits_a_small_phone(visit, site, name):
+    page = visit(site + name)
+    wake(page)
+    assert broken(page) == []
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
