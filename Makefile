@@ -24,7 +24,7 @@ book: $(READY)
 	$(RUN) tools/build_book.py
 
 test: $(READY)
-	$(RUN) -m pytest -n 2 --dist loadgroup -rs
+	$(RUN) -m pytest -n 2 --dist worksteal -rfEs
 
 check: $(READY)
 	$(RUN) -m ruff check

@@ -34,6 +34,11 @@ def run_build(folder: Path, *options: str, **env: str) -> Built:
     return Built(folder / "_build" / "html", run.returncode, run.stdout + run.stderr)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the built book last: one worker builds it while the other does the rest."""
+    items.sort(key=lambda item: "built" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
     """The whole book from a cold start; the first worker to ask builds, the others wait for it."""

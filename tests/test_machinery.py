@@ -19,7 +19,6 @@ import rmsnorm_book
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.xdist_group("machinery")  # one worker builds the book of faults
 
 HEAD = """\
 ---

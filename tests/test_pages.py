@@ -20,7 +20,6 @@ def other(control):
 
 
 @chapters
-@pytest.mark.xdist_group("pages")
 def test_stubs_fail_and_solutions_pass(path):
     ran = run(path)
     stubs, solutions = ran.of("exercise"), ran.of("solution")
@@ -30,7 +29,6 @@ def test_stubs_fail_and_solutions_pass(path):
 
 
 @chapters
-@pytest.mark.xdist_group("pages")
 def test_every_control_of_the_laboratory_draws_again(path, monkeypatch):
     [laboratory] = run(path).laboratories
     monkeypatch.setattr(plt, "show", lambda: plt.close("all"))

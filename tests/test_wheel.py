@@ -25,7 +25,6 @@ for name in recorded.names():
     assert recorded.load(name).caption, name
 print(len(recorded.names()), "records,", len(figures), "explorables")
 """
-pytestmark = pytest.mark.xdist_group("wheel")
 
 
 def run(*command, cwd):
