@@ -3,35 +3,13 @@
 import functools
 import http.server
 import json
-import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import build_book
 import pytest
+from built_book import Built, run_build
 from filelock import FileLock
-
-
-class Built(NamedTuple):
-    """What a build left behind."""
-
-    html: Path
-    code: int
-    log: str
-
-
-def run_build(folder: Path, *options: str, **env: str) -> Built:
-    """Build the book into `folder`, everything executed; nothing is written into the checkout."""
-    run = subprocess.run(
-        build_book.command(folder, *options),
-        env={**os.environ, "BOOK_CHECK": "1", **env},
-        capture_output=True,
-        text=True,
-    )
-    return Built(folder / "_build" / "html", run.returncode, run.stdout + run.stderr)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

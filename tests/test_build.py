@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import build_book
-from conftest import Built, run_build
+from built_book import Built, run_build
 from export_notebooks import is_notebook
 
 ROOT = Path(__file__).resolve().parents[1]

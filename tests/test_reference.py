@@ -91,6 +91,15 @@ def test_eps_shrinks_the_output(eps: float) -> None:
     np.testing.assert_allclose(reference.rms_norm(X, WEIGHT, eps=eps), share * ideal, rtol=16 * U)
 
 
+@pytest.mark.equation("eps-scaling")
+@pytest.mark.parametrize("alpha", [-3.0, 0.01, 1e6])
+@pytest.mark.parametrize("eps", [1e-12, 1e-3, 1e3])
+def test_a_factor_on_the_input_is_one_on_eps(alpha: float, eps: float) -> None:
+    scaled = reference.rms_norm(alpha * X, WEIGHT, eps=eps)
+    expected = math.copysign(1, alpha) * reference.rms_norm(X, WEIGHT, eps=eps / alpha**2)
+    np.testing.assert_allclose(scaled, expected, rtol=16 * U)
+
+
 @pytest.mark.equation("safe-scaling")
 @pytest.mark.parametrize("eps", [0.0, 1e-6])
 def test_dividing_by_the_largest_first_changes_nothing(eps: float) -> None:

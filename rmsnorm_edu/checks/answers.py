@@ -218,4 +218,4 @@ def _innocent(off: float) -> str:
 
 def _share(off: float) -> str:
     much = f"{100 * off:.2g}% of" if off < 1 else f"{off:.3g} times"
-    return f"{much} the largest output"
+    return f"{much} the largest right output"
