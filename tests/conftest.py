@@ -47,11 +47,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """No line a request."""
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Lets a browser's burst of connections wait; the default refuses the sixth."""
+
+    request_queue_size = 64
+
+
 @pytest.fixture(scope="session")
 def site(html: Path) -> Iterator[str]:
     """The built site's address, with a slash at its end, served on localhost."""
     handler = functools.partial(Quiet, directory=html)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}/"
