@@ -116,7 +116,6 @@ function build({ model, el, core, curves }) {
     label: "Gain γ", range: GAINS, step: 0.01, format: shortGain,
     onInput: (v) => set({ gain: v }),
   });
-  gain.el.classList.add("is-plain");
   const table = core.hiddenTable("The size of the signal by layer");
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" }, TITLE),

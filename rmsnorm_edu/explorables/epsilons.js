@@ -23,7 +23,8 @@ export function answers(files, exponent) {
 export function inputSize(core, exponent) {
   if (Number.isInteger(exponent) && Math.abs(exponent) <= 1) return String(10 ** exponent);
   if (!Number.isInteger(exponent) && Math.abs(exponent) < 2) return core.number(10 ** exponent);
-  return core.power(10 ** exponent, Number.isInteger(exponent) ? 0 : 1).replace(/^1 × /, "");
+  if (Number.isInteger(exponent)) return `10${core.small(exponent, 1)}`;
+  return core.power(10 ** exponent);
 }
 
 export function finding(core, files, { exponent, found, factor }) {
@@ -100,7 +101,7 @@ function build({ model, el, core, files }) {
     label: "RMS(x)", range: EXPONENTS, step: STEP, format: (v) => inputSize(core, v),
     onInput: set,
   });
-  input.el.classList.add("is-plain", "is-wide");
+  input.el.classList.add("is-wide");
   const table = core.hiddenTable("The size of the output by the size of the input");
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" }, TITLE),

@@ -220,6 +220,7 @@ function build({ el, d3, core, data, hands }) {
 // The table is the control; a cell fills in when the reader has tried it.
 function table({ core, data: { methods, changes, example }, hands }) {
   const grid = core.grid({
+    core,
     label: "Changes and norms", signs: SIGNS, rows: changes.map((change) => change.name),
     columns: methods.map((m) => [`is-${m.colour}`, m.short, m.name]),
     onChoose: (i, j) => hands.choose(methods[j], changes[i]),
@@ -276,7 +277,7 @@ function draw({ d3, core, width, example }) {
   const svg = core.picture(d3, width, base + tall[1] + 22, "The outputs of four cases");
   const groups = d3.scaleBand(d3.range(example.x.length), [left, width]).paddingInner(0.12);
   const bars = d3.scaleBand(d3.range(n), [0, groups.bandwidth()]).paddingInner(0.16);
-  const box = { d3, svg, groups, bars, left, width };
+  const box = { d3, core, svg, groups, bars, left, width };
   const top = core.groupedBars({ ...box, from: 20, tall: tall[0], limit: 5.5 });
   const low = core.groupedBars({ ...box, from: base, tall: tall[1], limit: 3 });
   const title = core.words(svg, left, base - 8, [[], []]);

@@ -106,6 +106,7 @@ class InvarianceTable(Figure):
     """
 
     name = "invariance_table"
+    needs = ("grid",)
     label = "Invariance table: five norms and seven changes"
     method = traitlets.Enum(list(METHODS), "rms_norm").tag(sync=True)
     transformation = traitlets.Enum(list(CHANGES), "weight_matrix_rescaling").tag(sync=True)

@@ -33,7 +33,7 @@ def number(text):
 
 
 def numbers(text):
-    return [number(found) for found in NUMBER.findall(text)]
+    return [number(found) for found in NUMBER.findall(text.replace("\N{NO-BREAK SPACE}", " "))]
 
 
 def same(shown, true):

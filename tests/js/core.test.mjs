@@ -21,9 +21,17 @@ test("numbers: rounding leaves no dust and no −0, powers of ten are written as
   assert.equal(core.round(0.1 + 0.2, 0.1), 0.3);
   assert.ok(Object.is(core.round(-0.01, 0.1), 0));
   assert.equal(core.clamp(7, [0, 5]), 5);
-  assert.equal(core.power(5.66e-7), "5.7 × 10⁻⁷");
-  assert.equal(core.power(-6.4e8, 0), "−6 × 10⁸");
+  assert.equal(core.power(5.66e-7), "5.7\u00a0×\u00a010⁻⁷", "it does not break");
+  assert.equal(core.power(-6.4e8, 0), "−6\u00a0×\u00a010⁸");
   assert.equal(core.power(0), "0");
+});
+
+test("small digits of Unicode come in pieces of full ones, each at its level", () => {
+  assert.deepEqual(core.pieces("1.2 × 10⁻¹⁸ of x₁₂"),
+    [["1.2 × 10", 0], ["−18", 1], [" of x", 0], ["12", -1]]);
+  assert.deepEqual(core.pieces(7), [["7", 0]]);
+  assert.deepEqual(core.pieces(""), [["", 0]]);
+  assert.deepEqual([core.small(-10, 1), core.small(12, -1)], ["⁻¹⁰", "₁₂"]);
 });
 
 test("several changes in one turn are one update", async () => {

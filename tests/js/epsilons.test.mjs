@@ -29,7 +29,7 @@ test("at the knee the output is 1/√2 with ε inside the root, 1/2 outside", ()
 
 test("sizes are written as powers of ten where they are small or large", () => {
   assert.deepEqual([-8, -4.5, -1.5, -1, 0, 0.7, 1, 1.9, 2].map((e) => epsilons.inputSize(core, e)),
-    ["10⁻⁸", "3.2 × 10⁻⁵", "0.0316", "0.1", "1", "5.01", "10", "79.4", "10²"]);
+    ["10⁻⁸", "3.2\u00a0×\u00a010⁻⁵", "0.0316", "0.1", "1", "5.01", "10", "79.4", "10²"]);
 });
 
 test("the finding says who still normalises, and how far apart the answers are", () => {
