@@ -255,3 +255,21 @@ def test_a_python_that_will_not_do_is_told(monkeypatch, version, module, cure) -
 def test_a_python_that_will_do(monkeypatch) -> None:
     monkeypatch.setattr(environment, "find_spec", lambda name: True)
     assert environment.obstacle() == ""
+
+
+def test_a_failed_build_is_not_taken_for_done_the_next_time(monkeypatch, tmp_path) -> None:
+    """Sphinx remembers pages that only warned: without their memory they are read again."""
+    memory = tmp_path / "_build" / ".doctrees"
+    memory.mkdir(parents=True)
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    monkeypatch.setattr(build_book, "command", lambda folder: ["false"])
+    assert build_book.main() == 1
+    assert not memory.exists()
+
+
+def test_a_build_that_writes_no_pages_fails(monkeypatch, tmp_path, capsys) -> None:
+    (tmp_path / "_toc.yml").write_text("root: book/index\n", encoding="utf-8")
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    monkeypatch.setattr(build_book, "command", lambda folder: ["true"])
+    assert build_book.main() == 1
+    assert "not written: book/index" in capsys.readouterr().err
