@@ -1,6 +1,8 @@
 """What pages call: values as text, powers of ten, the palette, laboratory cells."""
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -80,3 +82,38 @@ def test_provenance_shows_the_caption(shown):
     record = recorded.load("numpy_ladder")
     page.provenance(record)
     assert record.provenance["machine"] in shown[0][0].data
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_power_needs_a_finite_number(value):
+    with pytest.raises(ValueError, match="give a finite number"):
+        page.power(value)
+
+
+WITHOUT = """
+import sys
+for name in {names!r}:
+    sys.modules[name] = None
+import rmsnorm_edu
+try:
+    {code}
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"),
+    [
+        ("IPython", 'rmsnorm_edu.page.glue("share", "25%")'),
+        ("matplotlib", "rmsnorm_edu.page.style()"),
+        ("ipywidgets", "rmsnorm_edu.page.laboratory(print)"),
+        ("anywidget", "from rmsnorm_edu.explorables import Hero"),
+        ("anywidget", "import rmsnorm_edu.explorables.depth"),
+    ],
+)
+def test_a_missing_extra_says_what_to_install(missing, code):
+    names = [missing, f"{missing}.display"] if missing == "IPython" else [missing]
+    script = WITHOUT.format(names=names, code=code)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert 'pip install "rmsnorm_edu[widgets]"' in run.stdout, run.stdout + run.stderr

@@ -88,6 +88,10 @@ class Roles:
     def role_eq(self, label: str) -> str:
         return f"({self.labels['eq'][label]})"
 
+    def role_download(self, text: str) -> str:
+        """The file lies beside the notebook, or is the notebook: its title is enough."""
+        return titled(text)[0]
+
     def role_doc(self, text: str) -> str:
         title, target = titled(text)
         return self.to_page(target, title)

@@ -4,7 +4,13 @@ They load on first use, because they need the extra ``widgets`` (anywidget).
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+if find_spec("anywidget") is None:
+    raise ImportError(
+        'the explorables need anywidget, which is not installed: pip install "rmsnorm_edu[widgets]"'
+    )
 
 _HOME = {
     "Figure": "figure",

@@ -42,8 +42,7 @@ def visit(chromium):
         contexts.append(context)
         page = context.new_page()
         watch(page)
-        page.goto(url)
-        page.wait_for_load_state("networkidle")
+        page.goto(url, wait_until="load")
         page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
         return page
 

@@ -2,11 +2,11 @@
 
 import gzip
 
+import build_book
 import pytest
 
-from tools import build_book
-
 PAGES = [*(f"{page}.html" for page in build_book.toc_pages()), "search.html", "genindex.html"]
+ARTICLE = "article.bd-article"  # what is around it is the theme's; the search page has none
 CHAPTERS = [page for page in PAGES if "/equation/" in page]
 
 
@@ -33,7 +33,9 @@ def violations(page):
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
     page.evaluate("document.querySelectorAll('article details').forEach(f => { f.open = true; })")
     page.wait_for_timeout(200)
-    found = axe.run(page, context="article").response["violations"]
+    if page.locator(ARTICLE).count() == 0:
+        return []
+    found = axe.run(page, context=ARTICLE).response["violations"]
     return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"]]
 
 
@@ -51,7 +53,7 @@ def test_a_served_page_is_whole_accessible_and_fits_a_small_phone(visit, site, n
     assert broken(page) == []
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     assert violations(page) == []
     page.set_viewport_size({"width": 320, "height": 700})
     page.wait_for_timeout(200)
