@@ -8,7 +8,7 @@ class Law:
     """One short sentence, and the equation that it reads aloud (LaTeX, no delimiters).
 
     In the equations a = Wx; μ and σ are mean and spread, over the features or, with an index i,
-    over the T cases; r_k is the RMS of the first k features.
+    over the T examples; r_k is the RMS of the first k features.
     """
 
     sentence: str
@@ -28,12 +28,12 @@ _SPREAD_SCALES = Law(
     r"\mu(\delta a) = \delta\,\mu(a),\quad \sigma(\delta a) = |\delta|\,\sigma(a)",
 )
 _FEATURE_SCALES = Law(
-    "Each feature has its own mean and spread over the batch: its factor cancels.",
+    "Each feature has its own mean and spread over the batch: a factor leaves only its sign.",
     r"\mu_i(\delta_i a_i) = \delta_i\,\mu_i(a_i),\quad"
     r" \sigma_i(\delta_i a_i) = |\delta_i|\,\sigma_i(a_i)",
 )
 _LENGTH_SCALES = Law(
-    "Each row of W is divided by its own length: its factor cancels.",
+    "Each row of W is divided by its own length: a factor leaves only its sign.",
     r"\lVert \delta_i w_i \rVert = |\delta_i|\,\lVert w_i \rVert",
 )
 _LINEAR = Law(
@@ -41,7 +41,7 @@ _LINEAR = Law(
     r"\hat W(\delta x) = \delta\,\hat W x",
 )
 _SHIFTED_UNEVENLY = Law(
-    "Each feature moves by its own amount, the sum of its weights, and the norm feels it.",
+    "Each feature moves by its own amount, c times the sum of its weights: the norm feels it.",
     r"W(x + c\mathbf 1) = Wx + c\,W\mathbf 1",
 )
 _OTHER_DIRECTION = Law(
@@ -50,7 +50,7 @@ _OTHER_DIRECTION = Law(
     r"\quad s = c\,\gamma^\top x",
 )
 _FIRST_OTHER_DIRECTION = Law(
-    "The shift moves numerator and root by different amounts.",
+    "The shift changes the numerator and the root, but not by one factor.",
     r"r_k(a + s\mathbf 1)^2 = r_k(a)^2 + 2 s\,\mu_k(a) + s^2,\quad s = c\,\gamma^\top x",
 )
 _FACTORS_STAY = Law(
@@ -65,21 +65,21 @@ _FACTORS_STAY_PARTIAL = Law(
 LAWS: dict[tuple[str, str], Law] = {
     ("batch_norm", "weight_matrix_rescaling"): _FEATURE_SCALES,
     ("batch_norm", "weight_matrix_recentering"): Law(
-        "The shift differs from case to case, so no feature's mean over the batch removes it.",
+        "Each example shifts by its own amount: no feature's mean over the batch removes that.",
         r"a_i^{(t)\prime} = a_i^{(t)} + c\,\gamma^\top x^{(t)}",
     ),
     ("batch_norm", "weight_vector_rescaling"): _FEATURE_SCALES,
     ("batch_norm", "dataset_rescaling"): _FEATURE_SCALES,
     ("batch_norm", "dataset_recentering"): Law(
-        "A feature moves by the same amount in all cases, and its mean over the batch with it.",
+        "A feature moves by one amount in all examples, and its mean over the batch with it.",
         r"a_i' - \mu_i(a_i') = a_i - \mu_i(a_i),\quad a_i' = a_i + c\,(W\mathbf 1)_i",
     ),
     ("batch_norm", "single_case_rescaling"): Law(
-        "One case moves the mean and the spread that all cases share.",
+        "One example moves the mean and the spread that all examples share.",
         r"\mu_i(a_i') = \mu_i(a_i) + \tfrac1T(\delta - 1)\,a_i^{(1)}",
     ),
     ("batch_norm", "rotation"): Law(
-        "The rotation mixes features of different spread.",
+        "The rotation mixes the features, and their spreads over the batch change.",
         r"\sigma_i\big((Qa)_i\big) \neq \sigma_i(a_i)",
     ),
     ("weight_norm", "weight_matrix_rescaling"): _LENGTH_SCALES,
@@ -96,12 +96,12 @@ LAWS: dict[tuple[str, str], Law] = {
     ),
     ("weight_norm", "single_case_rescaling"): _LINEAR,
     ("weight_norm", "rotation"): Law(
-        "The rotation mixes rows of different length.",
+        "The rotation mixes the rows of W, and their lengths change.",
         r"\lVert (QW)_i \rVert \neq \lVert w_i \rVert",
     ),
     ("layer_norm", "weight_matrix_rescaling"): _SPREAD_SCALES,
     ("layer_norm", "weight_matrix_recentering"): Law(
-        "All features of a case move by one number, which is what the mean removes.",
+        "All features of an example move by one number, which is what the mean removes.",
         r"a' - \mu(a')\mathbf 1 = a - \mu(a)\mathbf 1,\quad a' = a + c\,(\gamma^\top x)\mathbf 1",
     ),
     ("layer_norm", "weight_vector_rescaling"): Law(

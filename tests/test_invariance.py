@@ -74,6 +74,16 @@ def test_only_rms_norm_turns_along_with_any_rotation():
         assert all(change.max_change > 1e-3 for change in turned.values()), seed
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_lengths_and_spreads_change_under_a_rotation_too(seed):
+    layer = invariance.example(seed)
+    lengths = np.linalg.norm(layer.weight, axis=1, keepdims=True)
+    spreads = np.std(layer.x @ layer.weight.T, axis=0)[:, None]
+    for method, sizes in (("weight_norm", lengths), ("batch_norm", spreads)):
+        even = replace(layer, weight=layer.weight / sizes)
+        assert invariance.measure_one(method, "rotation", 40.0, layer=even).max_change > 1e-3
+
+
 def test_layer_norm_turns_along_with_a_rotation_that_keeps_the_mean():
     layer = invariance.example(3)
     ones_first = np.column_stack([np.ones(7), layer.basis[:, 1:]])

@@ -16,7 +16,7 @@ export function turn(row, degrees) {
   return row.map((v, i) => (i % 2 ? s * row[i - 1] + c * v : c * v - s * row[i + 1]));
 }
 
-// What each change does to the weights w and the cases x; `a` is δ, c or the angle.
+// What each change does to the weights w and the examples x; `a` is δ, c or the angle.
 const CHANGES = {
   weight_matrix_rescaling: (a, { w }) => ({ w: w.map((row) => times(row, a)) }),
   weight_matrix_recentering: (a, { w, gamma }) =>
@@ -83,30 +83,29 @@ export function mark(core, { method, transformation, eps, verified }, { example,
 }
 
 const RESULT = {
-  stays: () => "The outputs stay; what is left is rounding.",
-  flips: () => "Below 0 they turn over and keep their size.",
-  moves: (percent) => `The outputs move by up to ${percent} of the largest.`,
-  nothing: () => "Scaled by 0, nothing is left to divide: 0 / 0.",
+  stays: "The outputs stay; what is left is rounding.",
+  flips: "Below 0 they turn over and keep their size.",
+  moves: "The outputs move.",
+  nothing: "Scaled by 0, nothing is left to divide: 0 / 0.",
 };
 
-export function finding(now, percent) {
-  const { method, change, isStart, isSeen, guess, eps, ideal, holds, law } = now;
-  const ask = isSeen ? "drag to see it again." : "stay or move? Guess, then drag.";
-  if (isStart) return `${method.name}, ${change.does}: ${ask}`;
-  const moved = percent(now.maxChange);
+export function finding(now) {
+  const { method, isStart, isSeen, guess, eps, ideal, holds, law } = now;
+  const ask = isSeen ? "Drag the slider to see it again." : "Guess, then drag the slider.";
+  if (isStart) return `${method.about} ${ask}`.trim();
   const isBroken = eps > 0 && ideal !== "moves" && now.verdict === "moves";
-  if (isBroken) return `With ε = ${eps} it no longer holds: the outputs move by up to ${moved}.`;
+  if (isBroken) return `ε = ${eps} does not scale along: the law is broken, the outputs move.`;
   const right = { stays: "stay", moves: "move" }[now.verdict];
   const judged = guess && right ? (guess === right ? "You were right. " : "Not so. ") : "";
   const isLawful = isSeen && holds === (now.verdict !== "moves"); // BatchNorm follows Q = −1
-  return `${judged}${RESULT[now.verdict](moved)} ${isLawful ? law.says : ""}`.trim();
+  return `${judged}${RESULT[now.verdict]} ${isLawful ? law.says : ""}`.trim();
 }
 
 // --- the page
 const WATCHED = ["method", "transformation", "amount", "eps", "verified"];
-const EQUATION = `<span>max |<i>y</i>′ − <i data-slot="before"></i>| ∕ max |<i>y</i>| =
-  <b data-slot="change"></b></span>`;
-const SIGNS = ["✓ stays", "✗ moves", "± turns over below 0", "≈ broken by ε"];
+const EQUATION = `<span aria-hidden="true">max |<i>y</i>′ − <i data-slot="before"></i>| ∕
+  max |<i>y</i>| = <b data-slot="change"></b></span>`;
+const SIGNS = ["✓ stays", "✗ moves", "± flips below 0", "≈ broken by ε"];
 
 // The state, held to what the table has (a link can hold anything).
 function read(core, model) {
@@ -168,7 +167,8 @@ function render({ model, el, d3, core }) {
   const stops = [
     core.onChange(model, WATCHED, update),
     core.onWidth(parts.picture, (width) => {
-      picture = draw({ d3, core, width, example: data.example });
+      const isNarrow = parts.picture.parentElement.clientWidth < 600; // one column
+      picture = core.panels({ d3, core, width, isNarrow, example: data.example });
       parts.picture.replaceChildren(picture.el);
       update();
     }), parts.stop,
@@ -178,21 +178,25 @@ function render({ model, el, d3, core }) {
 
 // Everything around the picture, in reading order.
 function build({ el, d3, core, data, hands }) {
-  const percent = (v) => `${core.number(100 * v)} %`;
   const picture = core.node("div", { class: "rmsn-picture" });
   const [equation, law] = ["rmsn-equation", "rmsn-aside rmsn-law"].map((cls) =>
     core.node("div", { class: cls }));
   const fill = core.slots(equation, EQUATION);
+  equation.setAttribute("role", "math");
   const said = core.node("output", { class: "rmsn-finding", "aria-live": "polite" });
-  const values = core.hiddenTable("Outputs of the four cases, before and after");
+  const values = core.hiddenTable("Outputs of the four examples, before and after");
   const grid = table({ core, data, hands });
+  const guess = guesses({ core, hands });
   const controls = inputs({ d3, core, data, hands });
   const go = (transformation, amount, eps = 0) => () =>
     hands.set({ method: "rms_norm", transformation, amount, eps });
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" },
-      "A norm is blind to some changes and feels the others. Guess which, then drag."),
-    core.node("div", { class: "rmsn-duo" }, grid.el, picture),
+      "A norm is blind to some changes and feels the others."),
+    core.node("p", { class: "rmsn-how" },
+      "Choose a cell, guess, then drag the slider: the law appears, and the cell fills in."),
+    core.node("div", { class: "rmsn-duo" },
+      core.node("div", {}, grid.el, guess.el, grid.key), picture),
     controls.el,
     core.node("div", { class: "rmsn-told" }, core.node("div", {}, equation, law), said),
     core.tries([
@@ -204,15 +208,17 @@ function build({ el, d3, core, data, hands }) {
     picture,
     stop: values.stop,
     update(last) {
-      grid.update(last);
-      controls.update(last);
+      [grid, guess, controls].forEach((part) => part.update(last));
       const before = last.state.change.key === "rotation" ? "Qy" : "y";
-      fill({ before, change: core.number(last.maxChange) });
-      const shown = last.isSeen ? last.law.html : "The law appears when you have tried.";
+      const change = core.number(last.maxChange);
+      fill({ before, change });
+      equation.setAttribute("aria-label", `max |y′ − ${before}| / max |y| = ${change}`);
+      equation.hidden = last.isStart;
+      const shown = last.isSeen ? last.law.html : "";
       if (law.dataset.shown !== shown) law.innerHTML = law.dataset.shown = shown;
-      core.say(said, finding({ ...last, ...last.state }, percent));
+      core.say(said, finding({ ...last, ...last.state }));
       values.set(() => last.after.flatMap((row, i) => [["before", last.before[i]], ["after", row]]
-        .map(([word, y]) => [`case ${i + 1} ${word}`, ...y.map(d3.format(".2f"))])));
+        .map(([word, y]) => [`example ${i + 1} ${word}`, ...y.map(d3.format(".2f"))])));
     },
   };
 }
@@ -222,7 +228,7 @@ function table({ core, data: { methods, changes, example }, hands }) {
   const grid = core.grid({
     core,
     label: "Changes and norms", signs: SIGNS, rows: changes.map((change) => change.name),
-    columns: methods.map((m) => [`is-${m.colour}`, m.short, m.name]),
+    columns: methods.map((m) => [`is-${m.colour}`, m.short, m.about || m.name]),
     onChoose: (i, j) => hands.choose(methods[j], changes[i]),
     onAct: (i) => hands.set({ amount: changes[i].probe }),
   });
@@ -237,63 +243,45 @@ function table({ core, data: { methods, changes, example }, hands }) {
     shown = facts;
     grid.choose(changes.indexOf(state.change), methods.indexOf(state.method));
     const done = state.verified.filter((name) => !name.endsWith("/negative")).length;
-    core.say(grid.corner, `${done} of ${methods.length * changes.length}`);
+    core.say(grid.corner, `tried ${done} of ${methods.length * changes.length}`);
+    grid.key.classList.toggle("is-silent", state.verified.length === 0);
   };
-  return { el: grid.el, update };
+  return { ...grid, update };
 }
 
-// One slider for each kind of amount, of which one is shown; the guess; ε.
-function inputs({ d3, core, data, hands }) {
-  const kinds = [...new Map(data.changes.map((c) => [c.symbol, c])).values()];
-  const sliders = new Map(kinds.map((kind) => [kind.symbol, core.slider({
-    ...kind, label: kind.symbol, format: d3.format(kind.step < 1 ? ".1f" : "d"),
-    onInput: (amount) => hands.set({ amount }),
-  })]));
+// The question under the table, and its two answers.
+function guesses({ core, hands }) {
   const words = ["stay", "move"];
-  const guess = words.map((w) => core.button(w, () => hands.guess(w), "guess"));
-  const eps = core.node("input", { type: "checkbox" });
-  eps.addEventListener("change", () => hands.set({ eps: eps.checked ? EPS : 0 }));
-  const el = core.node("div", { class: "rmsn-sliders" },
-    core.node("div", {}, ...[...sliders.values()].map((s) => s.el)),
-    core.node("div", { class: "rmsn-guess", role: "group", "aria-label": "Your guess" },
-      core.node("span", {}, "Guess: they"), ...guess,
-      core.node("label", {}, eps, `ε = ${EPS}`)));
+  const asked = core.node("p", { class: "rmsn-asked" });
+  const buttons = words.map((w) => core.button(w, () => hands.guess(w), "guess"));
   return {
-    el,
-    update({ state, guess: word }) {
-      for (const [symbol, { el: box }] of sliders) box.hidden = symbol !== state.change.symbol;
-      sliders.get(state.change.symbol).set(state.amount);
-      guess.forEach((b, i) => b.setAttribute("aria-pressed", word === words[i]));
-      eps.checked = state.eps > 0;
+    el: core.node("div", { class: "rmsn-guess", role: "group", "aria-label": "Your guess" },
+      asked, core.node("span", {}, "Guess: the outputs"), ...buttons),
+    update({ state: { method, change }, guess }) {
+      core.say(asked, `${method.name}, ${change.does}:`);
+      buttons.forEach((b, i) => b.setAttribute("aria-pressed", guess === words[i]));
     },
   };
 }
 
-// --- the picture: what the norm gets, and below it the outputs, over a tick where each stood
-function draw({ d3, core, width, example }) {
-  const [n, left, gap] = [example.w.length, 22, 12];
-  const tall = [118, 150];
-  const base = tall[0] + 52;
-  const svg = core.picture(d3, width, base + tall[1] + 22, "The outputs of four cases");
-  const groups = d3.scaleBand(d3.range(example.x.length), [left, width]).paddingInner(0.12);
-  const bars = d3.scaleBand(d3.range(n), [0, groups.bandwidth()]).paddingInner(0.16);
-  const box = { d3, core, svg, groups, bars, left, width };
-  const top = core.groupedBars({ ...box, from: 20, tall: tall[0], limit: 5.5 });
-  const low = core.groupedBars({ ...box, from: base, tall: tall[1], limit: 3 });
-  const title = core.words(svg, left, base - 8, [[], []]);
-  core.words(svg, left, 12, [["is-input", "■ Wx, before the norm"]]);
-  svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true").selectAll("text")
-    .data(groups.domain()).join("text").attr("text-anchor", "middle")
-    .attr("x", (i) => groups(i) + groups.bandwidth() / 2).attr("y", base + tall[1] + gap)
-    .text((i) => `case ${i + 1}`);
+// One slider for each kind of amount, of which one is shown; ε.
+function inputs({ d3, core, data, hands }) {
+  const kinds = [...new Map(data.changes.map((c) => [c.symbol, c])).values()];
+  const sliders = new Map(kinds.map((kind) => [kind.symbol, core.slider({
+    ...kind, label: kind.symbol, marks: [...new Set([0, kind.start])],
+    format: d3.format(kind.step < 1 ? ".1f" : "d"), onInput: (amount) => hands.set({ amount }),
+  })]));
+  const eps = core.node("input", { type: "checkbox" });
+  eps.addEventListener("change", () => hands.set({ eps: eps.checked ? EPS : 0 }));
+  const el = core.node("div", { class: "rmsn-sliders" },
+    core.node("div", {}, ...[...sliders.values()].map((s) => s.el)),
+    core.node("label", { class: "rmsn-check" }, eps, `ε = ${EPS} in the root`));
   return {
-    el: svg.node(),
-    update({ state: { method, change }, input, moved, before, after }) {
-      top("input", moved, input);
-      low(method.colour, after, before);
-      title.data([[`is-${method.colour}`, `■ ${method.name}`],
-        ["", change.key === "rotation" ? "— Qy" : "— before"]])
-        .attr("class", ([cls]) => cls).text(([, text]) => text);
+    el,
+    update({ state }) {
+      for (const [symbol, { el: box }] of sliders) box.hidden = symbol !== state.change.symbol;
+      sliders.get(state.change.symbol).set(state.amount);
+      eps.checked = state.eps > 0;
     },
   };
 }

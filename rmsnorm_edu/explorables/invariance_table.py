@@ -18,14 +18,15 @@ METHODS = {
     "rms_norm": ("RMS", "RMSNorm", "rms"),
     "partial_rms_norm": ("pRMS", "pRMSNorm", "partial"),
 }
+ABOUT = "pRMSNorm is partial RMSNorm: it takes the RMS of the first 3 features only."
 # a row's name, what it does, which slider moves it
 CHANGES = {
     "weight_matrix_rescaling": ("Scale W", "all weights times δ", "scale"),
     "weight_matrix_recentering": ("Shift W", "c γ added to every row of W", "shift"),
     "weight_vector_rescaling": ("Scale rows of W", "each row times a power of δ", "scale"),
-    "dataset_rescaling": ("Scale the data", "all cases times δ", "scale"),
-    "dataset_recentering": ("Shift the data", "c added to all cases", "shift"),
-    "single_case_rescaling": ("Scale one case", "case 1 times δ", "scale"),
+    "dataset_rescaling": ("Scale the data", "all examples times δ", "scale"),
+    "dataset_recentering": ("Shift the data", "c added to all examples", "shift"),
+    "single_case_rescaling": ("Scale one example", "example 1 times δ", "scale"),
     "rotation": ("Rotate W", "W turned to QW", "angle"),
 }
 # `start` changes nothing; `probe` is the amount that a guess is judged by
@@ -41,7 +42,7 @@ SLIDERS = {
         "probe": 60,
     },
 }
-# four cases of five features and six outputs: small enough to see each bar
+# four examples of five features and six outputs: small enough to see each bar
 LAYER = invariance.Layer(
     x=np.array(
         [
@@ -71,7 +72,13 @@ def data() -> dict[str, Any]:
     """What the module draws: methods, changes, laws, the layer with k of the partial norm."""
     return {
         "methods": [
-            {"key": key, "short": short, "name": name, "colour": colour}
+            {
+                "key": key,
+                "short": short,
+                "name": name,
+                "colour": colour,
+                "about": ABOUT if key == "partial_rms_norm" else "",
+            }
             for key, (short, name, colour) in METHODS.items()
         ],
         "changes": [
@@ -93,7 +100,8 @@ def data() -> dict[str, Any]:
 
 def _law(method: str, change: str) -> dict[str, str]:
     law = invariance.LAWS[method, change]
-    return {"says": law.sentence, "html": html_math(law.latex)}
+    says = law.sentence.replace("|δ|", "|\u2060δ\u2060|")  # a line does not break in it
+    return {"says": says, "html": html_math(law.latex)}
 
 
 class InvarianceTable(Figure):

@@ -223,7 +223,7 @@ CHANGES = dict(
             "Scale rows of W",
             "Scale the data",
             "Shift the data",
-            "Scale one case",
+            "Scale one example",
             "Rotate W",
         ],
         invariance.TRANSFORMATIONS,
@@ -240,7 +240,7 @@ def table_is_right(found):
     amount = numbers(slider.get_attribute("aria-valuetext"))[0]
     eps = 0.1 if found.get_by_role("checkbox").is_checked() else 0.0
     true = invariance.measure_one(METHODS[method], CHANGES[change], amount, eps=eps, layer=LAYER)
-    shown = numbers(found.locator(".rmsn-equation").inner_text())[-1]
+    shown = numbers(found.locator(".rmsn-equation").get_attribute("aria-label"))[-1]
     np.testing.assert_allclose(shown, true.max_change, rtol=0.006, atol=1e-12)
     return method, change, shown
 

@@ -80,9 +80,11 @@ test("the finding is a sentence, and judges the guess", () => {
   const say = (state) => figure.finding({
     method: method("rms_norm"), change: change("rotation"), eps: 0, maxChange: 0.5,
     verdict: "moves", ideal: "moves", law: data.laws.rms_norm.rotation, ...state,
-  }, (v) => `${100 * v} %`);
-  assert.match(say({ isStart: true }), /^RMSNorm, W turned to QW: stay or move\? Guess, then drag\.$/);
-  assert.equal(say({}), "The outputs move by up to 50 % of the largest.");
+  });
+  assert.equal(say({ isStart: true }), "Guess, then drag the slider.");
+  assert.match(say({ isStart: true, method: method("partial_rms_norm") }),
+    /^pRMSNorm is partial RMSNorm: it takes the RMS of the first 3 features only\. Guess/);
+  assert.equal(say({}), "The outputs move.");
   assert.equal(say({ verdict: "stays", isSeen: true, holds: true }),
     `The outputs stay; what is left is rounding. ${data.laws.rms_norm.rotation.says}`);
   assert.equal(say({ verdict: "stays", isSeen: true, holds: false }),
@@ -91,6 +93,6 @@ test("the finding is a sentence, and judges the guess", () => {
   assert.match(say({ guess: "stay" }), /^Not so\. The outputs move/);
   assert.match(say({ verdict: "stays", guess: "stay" }), /^You were right\. The outputs stay/);
   assert.match(say({ verdict: "flips", guess: "stay" }), /^Below 0 they turn over/);
-  assert.match(say({ eps: 0.1, ideal: "stays" }), /^With ε = 0\.1 it no longer holds/);
+  assert.match(say({ eps: 0.1, ideal: "stays" }), /^ε = 0\.1 does not scale along: the law is broken/);
   assert.match(say({ verdict: "nothing" }), /0 \/ 0/);
 });
