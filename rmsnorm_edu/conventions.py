@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rmsnorm_edu._inputs import checked_eps
+from rmsnorm_edu._words import known
 
 AnyFloat = NDArray[Any]  # float16, float32, float64, or bfloat16 of ml_dtypes
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -90,8 +91,9 @@ def apply(
 
     x has shape (..., n), weight (n,); each float16, float32, float64 or ml_dtypes' bfloat16.
     `eps` replaces the convention's own. Returns an array of x's shape, of the type that the
-    convention says. What overflows or is undefined there does so here: inf and nan come out
-    without a warning. Raises TypeError for other types, ValueError for an unknown name, another
+    convention says; a row has the same bits in any batch and in any memory layout. What
+    overflows or is undefined there does so here: inf and nan come out without a warning. Raises
+    TypeError for other types and for masked values, ValueError for an unknown name, another
     shape, or an eps that is negative or not finite.
 
     >>> tiny = [1e-5, 1e-5]
@@ -99,8 +101,8 @@ def apply(
     [0.999, 0.00316]
     """
     convention = get(name)
-    x = _floats(x, "x")
-    w = None if weight is None else _floats(weight, "weight")
+    x = floats(x, "x")
+    w = None if weight is None else floats(weight, "weight")
     if x.ndim == 0 or x.shape[-1] == 0 or (w is not None and w.shape != x.shape[-1:]):
         raise ValueError(
             f"x has shape {x.shape}, weight {None if w is None else w.shape}: "
@@ -112,9 +114,7 @@ def apply(
 
 def get(name: str) -> Convention:
     """The convention `name`; ValueError for an unknown one, with the names that there are."""
-    if name not in NAMES:
-        raise ValueError(f"name = {name!r}; the conventions are {', '.join(NAMES)}")
-    return NAMES[name]
+    return known(name, NAMES, "convention")
 
 
 def computing_type(dtype: DTypeLike) -> np.dtype[np.floating]:
@@ -128,6 +128,16 @@ def common_type(a: DTypeLike, b: DTypeLike) -> np.dtype[Any]:
     if a == b or a.itemsize > b.itemsize:
         return a
     return b if a.itemsize < b.itemsize else np.dtype(np.float32)
+
+
+def floats(a: ArrayLike, name: str) -> AnyFloat:
+    """`a` in C order, so that a row's sum has one order; TypeError if it is of no type above."""
+    if np.ma.is_masked(a):  # asarray would bring the hidden values back
+        raise TypeError(f"{name} has masked values; fill them first, {name}.filled(...)")
+    a = np.asarray(a, order="C")
+    if a.dtype.name not in _DTYPES:
+        raise TypeError(f"{name} has dtype {a.dtype}; give one of {', '.join(_DTYPES)}")
+    return a
 
 
 def _applied(c: Convention, x: AnyFloat, w: AnyFloat | None, eps: float | None) -> AnyFloat:
@@ -174,10 +184,3 @@ def _product(a: AnyFloat, gain: AnyFloat) -> AnyFloat:
     common = common_type(a.dtype, gain.dtype)
     wide = computing_type(common)
     return (a.astype(wide) * gain.astype(wide)).astype(common)
-
-
-def _floats(a: ArrayLike, name: str) -> AnyFloat:
-    a = np.asarray(a)
-    if a.dtype.name not in _DTYPES:
-        raise TypeError(f"{name} has dtype {a.dtype}; give one of {', '.join(_DTYPES)}")
-    return a

@@ -1,17 +1,18 @@
 """How large rounding errors of RMSNorm can get: the tolerance that tests and text share."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from rmsnorm_edu import conventions, reference
-from rmsnorm_edu._inputs import Array, positive
+from rmsnorm_edu._inputs import Array, checked_eps, feature_vector, positive, rows, same_shape
+from rmsnorm_edu._words import known
 from rmsnorm_edu.conventions import Convention
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
 _SUBNORMAL = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 5e-324}
+_WHAT = {what: what for what in ("y", "dx", "dweight")}
 _BLOCK = 128  # summands in a block of "blocked" and of NumPy's pairwise sum
 _NUMPY_BLOCK = 25  # additions on the longest path inside a block: 8 lanes, their tree, a tail
 
@@ -58,7 +59,8 @@ def bound(
     the bound in half precision; in float32 and float64, where rounding errors mostly cancel, 0.1
     to 0.2 of it for y, 0.02 to 0.06 for dx and dweight.
 
-    Raises ValueError for an unknown dtype or word, TypeError for an n that is no integer.
+    For absurdly many features the bound is inf: it promises nothing. Raises ValueError for an
+    unknown dtype or word and for n, rows < 1, TypeError for an n or rows that is no integer.
 
     >>> f"{bound('float32', 1024, summation='pairwise'):.1e}"
     '1.5e-06'
@@ -66,22 +68,26 @@ def bound(
     '1.012'
     """
     c = conventions.get(convention)
-    name = _name(dtype)
-    stored = _log(UNIT_ROUNDOFF[name])
+    name = dtype_name(dtype)
+    sums = depth(n, summation), depth(positive(rows, "rows"), summation)
+    stores = known(store, {"round": 1, "truncate": 2}, "store")
+    known(what, _WHAT, "what")
+    try:
+        return math.expm1(_before_the_store(c, name, what, *sums) + stores * _stored(name))
+    except OverflowError:
+        return math.inf
+
+
+def _before_the_store(c: Convention, name: str, what: str, row: int, column: int) -> float:
+    """The logarithmic error of a result, `row` and `column` deep sums, without its own rounding."""
+    stored = _stored(name)
     one = _log(UNIT_ROUNDOFF["float64" if name == "float64" else "float32"])
-    steps = depth(positive(n, "n"), summation)
+    rstd, xhat = _rstd(c, row, one, stored), _kept(c, "xhat") * stored
     if what == "y":
-        size = _rstd(c, steps, one, stored) + 3 * one + _kept(c, "xhat") * stored
-        size += c.gain_first * stored
-    elif what == "dx":
-        size = 3 * _rstd(c, steps, one, stored) + (steps + 10) * one
-        size += 2 * _kept(c, "xhat") * stored
-    elif what == "dweight":
-        size = _rstd(c, steps, one, stored) + (2 + depth(positive(rows, "rows"), summation)) * one
-        size += _kept(c, "xhat") * stored
-    else:
-        raise ValueError(f'what = {what!r}; it is "y", "dx" or "dweight"')
-    return math.expm1(size + _chosen(store, {"round": 1, "truncate": 2}, "store") * stored)
+        return rstd + 3 * one + xhat + c.gain_first * stored
+    if what == "dx":
+        return 3 * rstd + (row + 10) * one + 2 * xhat
+    return rstd + (2 + column) * one + xhat
 
 
 def depth(n: int, summation: str = "any") -> int:
@@ -90,15 +96,21 @@ def depth(n: int, summation: str = "any") -> int:
     "any": n − 1. "blocked": those of a block of 128, then one for each further block.
     "pairwise": NumPy's `np.sum` along a contiguous axis, at most 25 in a block of 128, then one
     for each halving (its halves are rounded to multiples of 8, so down to 113 features are
-    counted); a plain tree has fewer.
+    counted); a plain tree has fewer. Raises ValueError for an unknown word or n < 1, TypeError
+    for an n that is no integer.
 
     >>> depth(4096), depth(4096, "blocked"), depth(4096, "pairwise")
     (4095, 158, 31)
     """
-    blocked = min(n, _BLOCK) - 1 + math.ceil(n / _BLOCK) - 1
-    halvings = max(0, math.ceil(math.log2(n / (_BLOCK - 15)))) if n > _BLOCK else 0
-    known = {"any": n - 1, "blocked": blocked, "pairwise": min(n - 1, _NUMPY_BLOCK + halvings)}
-    return _chosen(summation, known, "summation")
+    n = positive(n, "n")
+    blocked = min(n, _BLOCK) - 1 + _ceil(n, _BLOCK) - 1
+    halvings = (_ceil(n, _BLOCK - 15) - 1).bit_length() if n > _BLOCK else 0
+    depths = {"any": n - 1, "blocked": blocked, "pairwise": min(n - 1, _NUMPY_BLOCK + halvings)}
+    return known(summation, depths, "summation")
+
+
+def _ceil(n: int, size: int) -> int:
+    return -(-n // size)
 
 
 def scale(
@@ -112,37 +124,61 @@ def scale(
 ) -> Array:
     """What `bound` is relative to, in float64: an error is allowed bound · scale.
 
-    "y": max|y| of each row, (..., 1). "dx": rstd · (max|u| + max|x̂| · mean|u · x̂|) of each row,
-    u = dy · weight. "dweight": Σ_rows |dy · x̂| of each feature, (n,). The last two need dy.
+    x and dy are (..., n), weight (n,), each of a type that `bound` knows. "y": max|y| of each
+    row, (..., 1). "dx": rstd · (max|u| + max|x̂| · mean|u · x̂|) of each row, u = dy · weight; inf
+    where rstd is beyond float64. "dweight": Σ_rows |dy · x̂| of each feature, (n,). The last two
+    need dy. A row of zeros with eps = 0 has no scale: nan or inf. Raises ValueError for an
+    unknown word, other shapes, or an eps that is negative or not finite, TypeError for other
+    types.
     """
-    x = np.asarray(x, dtype=np.float64)
-    w = np.ones(x.shape[-1]) if weight is None else np.asarray(weight, dtype=np.float64)
+    known(what, _WHAT, "what")
+    x = rows(_wide(x, "x"))
+    w = (
+        np.ones(x.shape[-1])
+        if weight is None
+        else feature_vector(_wide(weight, "weight"), x, "weight")
+    )
+    eps = checked_eps(eps)
     xhat = np.abs(reference.rms_norm(x, eps=eps, eps_outside=eps_outside))
     if what == "y":
         return _largest(xhat * w)
     if dy is None:
         raise ValueError(f"what = {what!r} needs dy, of x's shape {x.shape}")
-    dy = np.abs(np.asarray(dy, dtype=np.float64))
+    dy = np.abs(same_shape(_wide(dy, "dy"), x, "dy"))
     if what == "dweight":
         total: Array = np.sum((dy * xhat).reshape(-1, x.shape[-1]), axis=0)
         return total
-    u = dy * np.abs(w)
-    slope = reference.rms_norm(x, eps=0.0) if eps_outside else xhat
-    along = np.mean(u * xhat, axis=-1, keepdims=True)
-    terms: Array = _largest(u) + _largest(np.nan_to_num(slope)) * along
-    return _rstd_of(x, eps, eps_outside) * terms
+    slope = np.abs(reference.rms_norm(x, eps=0.0)) if eps_outside else xhat
+    return _dx_scale(dy * np.abs(w), xhat, np.nan_to_num(slope), _rms_and_eps(x, eps, eps_outside))
+
+
+def dtype_name(dtype: DTypeLike) -> str:
+    """The name of one of the four types above, however it is given; ValueError for any other."""
+    try:
+        name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    except TypeError:  # NumPy does not know it
+        name = ""
+    if dtype is None or name not in UNIT_ROUNDOFF:  # None is float64 to NumPy, and an oversight
+        raise ValueError(f"dtype = {dtype}; it is one of {', '.join(UNIT_ROUNDOFF)}")
+    return name
 
 
 def subnormal(dtype: DTypeLike) -> float:
     """The smallest positive number of `dtype`: what an error may be where a result underflows."""
-    return _SUBNORMAL[_name(dtype)]
+    return _SUBNORMAL[dtype_name(dtype)]
 
 
-def _rstd_of(x: Array, eps: float, eps_outside: bool) -> Array:
+def _dx_scale(u: Array, xhat: Array, slope: Array, divisor: Array) -> Array:
+    terms = _largest(u) + _largest(slope) * np.mean(u * xhat, axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # 1/D may be beyond float64
+        scale: Array = np.where(terms == 0, 0.0, terms / divisor)
+    return scale
+
+
+def _rms_and_eps(x: Array, eps: float, eps_outside: bool) -> Array:
+    """D of each row, (..., 1)."""
     rms = reference.rms(x)[..., np.newaxis]
-    with np.errstate(divide="ignore"):  # a zero row with eps = 0 has no rstd: inf
-        rstd: Array = 1 / (rms + eps if eps_outside else np.hypot(rms, math.sqrt(eps)))
-    return rstd
+    return np.asarray(rms + eps if eps_outside else np.hypot(rms, math.sqrt(eps)))
 
 
 def _largest(a: Array) -> Array:
@@ -170,14 +206,11 @@ def _log(unit_roundoff: float) -> float:
     return -math.log1p(-unit_roundoff)
 
 
-def _name(dtype: DTypeLike) -> str:
-    name = np.dtype(dtype).name if str(dtype) != "bfloat16" else "bfloat16"  # NumPy may lack it
-    if name not in UNIT_ROUNDOFF:
-        raise ValueError(f"dtype = {name}; give one of {', '.join(UNIT_ROUNDOFF)}")
-    return name
+def _stored(name: str) -> float:
+    """The logarithmic error of one store in the type `name`."""
+    return _log(UNIT_ROUNDOFF[name])
 
 
-def _chosen(word: str, known: dict[str, Any], what: str) -> int:
-    if word not in known:
-        raise ValueError(f"{what} = {word!r}; it is one of {', '.join(known)}")
-    return int(known[word])
+def _wide(a: ArrayLike, name: str) -> Array:
+    wide: Array = conventions.floats(a, name).astype(np.float64)
+    return wide

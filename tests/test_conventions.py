@@ -191,13 +191,35 @@ def test_nothing_is_written_to_and_no_row_is_no_row():
     np.testing.assert_array_equal(w, [2.0, -0.5])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 129, 5000])
+def test_a_row_has_the_same_bits_in_any_batch_and_layout(n, dtype):
+    rng = np.random.default_rng(n)
+    x = rng.normal(0.4, 1.0, (17, n)).astype(dtype)
+    w = rng.normal(-0.3, 1.0, n).astype(dtype)
+    gaps = np.repeat(x, 2, axis=1)[:, ::2]
+    for name in conventions.NAMES:
+        y = conventions.apply(name, x, w)
+        for same in (np.asfortranarray(x), gaps, x[::-1].copy()[::-1]):
+            assert conventions.apply(name, same, w).tobytes() == y.tobytes(), name
+        rows = [conventions.apply(name, row, w) for row in x]
+        assert np.stack(rows).tobytes() == y.tobytes(), name
+
+
 def test_wrong_input_is_told_the_fix():
-    with pytest.raises(ValueError, match=r"name = 'pytorch'; the conventions are paper_torch"):
+    with pytest.raises(ValueError, match=r"convention = 'pytorch'; it is one of paper_torch"):
         conventions.apply("pytorch", [1.0])
+    with pytest.raises(ValueError, match=r"convention = \['torch'\]; it is one of paper_torch"):
+        conventions.apply(["torch"], [1.0])
     with pytest.raises(TypeError, match="x has dtype int64; give one of float16"):
         conventions.apply("torch", [1, 2])
     with pytest.raises(TypeError, match="weight has dtype complex128"):
         conventions.apply("torch", [1.0], [1j])
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    with pytest.raises(TypeError, match=r"x has masked values; fill them first, x\.filled"):
+        conventions.apply("torch", masked)
+    with pytest.raises(TypeError, match="weight has masked values"):
+        conventions.apply("torch", [1.0, 2.0], masked)
     for x, w in ((1.0, None), (np.ones((2, 0)), None), (np.ones((2, 3)), np.ones(2))):
         with pytest.raises(ValueError, match=r"give x \(\.\.\., n\)"):
             conventions.apply("torch", x, w)

@@ -283,18 +283,3 @@ def test_dtypes_are_taken_by_name_and_by_type():
         assert precision.subnormal(name) == float(tiny)
         epsilon = float(ml_dtypes.finfo(numpy_type(name)).eps)
         assert precision.UNIT_ROUNDOFF[name] == epsilon / 2
-
-
-def test_wrong_words_are_told_the_right_ones():
-    with pytest.raises(ValueError, match='what = \'dw\'; it is "y", "dx" or "dweight"'):
-        precision.bound("float32", 4, what="dw")
-    with pytest.raises(ValueError, match="summation = 'random'; it is one of any, blocked"):
-        precision.bound("float32", 4, summation="random")
-    with pytest.raises(ValueError, match="store = 'floor'; it is one of round, truncate"):
-        precision.bound("float32", 4, store="floor")
-    with pytest.raises(ValueError, match="dtype = int32; give one of float16"):
-        precision.bound("int32", 4)
-    with pytest.raises(ValueError, match="n = 0; give an integer >= 1"):
-        precision.bound("float32", 0)
-    with pytest.raises(ValueError, match="what = 'dx' needs dy"):
-        precision.scale("dx", [[1.0, 2.0]])
