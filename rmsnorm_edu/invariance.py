@@ -9,13 +9,15 @@ W' = QW, asks for y' = Qy with unit gain.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from rmsnorm_edu import reference
-from rmsnorm_edu._inputs import Array
+from rmsnorm_edu._inputs import Array, checked_eps, positive
 from rmsnorm_edu._laws import LAWS, Law
+from rmsnorm_edu._words import known
 
 __all__ = [
     "EXACT",
@@ -32,7 +34,6 @@ __all__ = [
     "measure_one",
 ]
 
-_T = TypeVar("_T")
 EXACT = 1e-12  # of the largest output: what rounding leaves of no change
 
 
@@ -78,6 +79,8 @@ class Change:
 
 def example(seed: int = 0, *, cases: int = 8, inputs: int = 6, outputs: int = 7) -> Layer:
     """A random layer: inputs with a mean, gains of both signs and none near 0 or 1."""
+    cases, inputs = positive(cases, "cases"), positive(inputs, "inputs")
+    outputs = positive(outputs, "outputs")
     rng = np.random.default_rng(seed)
     gain = rng.choice([-1.0, 1.0], outputs) * rng.uniform(1.2, 2.5, outputs)
     return Layer(
@@ -207,19 +210,41 @@ def measure_one(
 ) -> Change:
     """Apply one change to `example(seed)`, or to `layer`, and compare the outputs.
 
-    `amount` is δ, c, or an angle in degrees. Raises ValueError for an unknown name.
+    `amount` is δ, c, or an angle in degrees. Raises ValueError for an unknown name, an eps or an
+    amount that is not finite, and a layer or amount for which the outputs are no numbers or all
+    0, so that no change can be measured; TypeError for an amount that is no number.
     """
-    change = _known(transformation, TRANSFORMATIONS, "transformation")
-    norm = _known(method, METHODS, "method")
+    change = known(transformation, TRANSFORMATIONS, "transformation")
+    norm = known(method, METHODS, "method")
+    eps, amount = checked_eps(eps), _checked_amount(amount)
     layer = layer or example(seed)
     if transformation == "rotation":  # a gain has favourite directions: the axes
         layer = replace(layer, gain=np.ones_like(layer.gain))
     before = norm(layer, eps)
-    after = norm(change.apply(layer, amount), eps)
+    if not (np.all(np.isfinite(before)) and np.any(before)):
+        raise ValueError(
+            f"the outputs of {method} for x {layer.x.shape}, W {layer.weight.shape} are nan or all "
+            "0: nothing to compare with. Give a layer of at least 2 cases and 2 outputs"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # it is refused below
+        after = norm(change.apply(layer, amount), eps)
+    if not np.all(np.isfinite(after)):
+        raise ValueError(
+            f"{transformation} by amount = {amount} makes the outputs of {method} inf or nan: "
+            "give a smaller one, and no factor of 0 without eps"
+        )
     expected = before
     if transformation == "rotation":
         expected = before @ _rotation(layer, amount).T
     return Change(before, after, expected, _apart(after, expected))
+
+
+def _checked_amount(amount: float) -> float:
+    if isinstance(amount, bool) or not isinstance(amount, Real):
+        raise TypeError(f"amount = {amount!r} is {type(amount).__name__}; give a number, like 2.0")
+    if not math.isfinite(amount):
+        raise ValueError(f"amount = {amount}; give a finite number, like 2.0")
+    return float(amount)
 
 
 def measure(seed: int = 0, *, layer: Layer | None = None) -> list[dict[str, Any]]:
@@ -270,9 +295,3 @@ def _flips(change: Change, rows: int) -> bool:
 
 def _apart(after: Array, expected: Array) -> float:
     return float(np.max(np.abs(after - expected)) / np.max(np.abs(expected)))
-
-
-def _known(name: str, known: dict[str, _T], what: str) -> _T:
-    if name not in known:
-        raise ValueError(f"{what} = {name!r}; it is one of {', '.join(known)}")
-    return known[name]

@@ -1,5 +1,7 @@
 """The invariance table: the paper's 30 cells, the rotation, negative factors, the laws."""
 
+import contextlib
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -172,3 +174,38 @@ def test_a_wrong_name_is_told_the_right_ones():
         invariance.measure_one("rms", "rotation", 1.0)
     with pytest.raises(ValueError, match=r"transformation = 'turn'; it is one of weight_matrix"):
         invariance.measure_one("rms_norm", "turn", 1.0)
+    with pytest.raises(ValueError, match=r"method = \['rms_norm'\]; it is one of batch_norm"):
+        invariance.measure_one(["rms_norm"], "rotation", 1.0)
+
+
+@pytest.mark.parametrize("transformation", CHANGES)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_amount_is_measured_or_refused_but_never_nan(method, transformation):
+    for amount in (0, 1e-300, 1e-200, 1e200, 1e308, -1e308):
+        for eps in (0.0, 1e-6):
+            with contextlib.suppress(ValueError):  # "... makes the outputs inf or nan"
+                found = invariance.measure_one(method, transformation, amount, eps)
+                assert np.isfinite(found.max_change)
+    with pytest.raises(ValueError, match=r"amount = 0.0 makes the outputs of rms_norm inf or nan"):
+        invariance.measure_one("rms_norm", "dataset_rescaling", 0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_amounts_and_eps_that_are_no_finite_numbers_are_refused(method):
+    for amount in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match=r"amount = .*; give a finite number"):
+            invariance.measure_one(method, "dataset_rescaling", amount)
+    for amount in (None, "2", True, [2.0]):
+        with pytest.raises(TypeError, match=r"amount = .*; give a number"):
+            invariance.measure_one(method, "dataset_rescaling", amount)
+    with pytest.raises(ValueError, match=r"eps = -1"):
+        invariance.measure_one(method, "dataset_rescaling", 2.0, eps=-1)
+
+
+def test_a_layer_without_outputs_to_compare_is_refused():
+    with pytest.raises(ValueError, match=r"batch_norm for x \(1, 6\).* at least 2 cases"):
+        invariance.measure(layer=invariance.example(0, cases=1))
+    with pytest.raises(ValueError, match=r"layer_norm for x .* 2 outputs"):
+        invariance.measure(layer=invariance.example(0, outputs=1))
+    with pytest.raises(ValueError, match="cases = 0; give an integer >= 1"):
+        invariance.example(0, cases=0)
