@@ -2,13 +2,16 @@
 
 Arrays have shape (..., n): n features a row, any number of leading axes. Inputs are float16,
 float32 or float64 (or lists of floats); results are float64, new, and no input is written to.
-The rules for unusual values are the same everywhere, and none of them warns: a row with nan is
-nan; ±inf gives nan at its place and 0 elsewhere; a zero row with eps = 0 is nan; no rows give an
-empty result. Wrong types raise TypeError, wrong shapes and sizes ValueError.
+Nothing overflows or vanishes on the way: a result is inf or 0 when float64 cannot hold it itself.
+No unusual value warns. In `rms_norm`, its derivatives with respect to x and `weight_norm`, a row
+with nan is nan, ±inf gives nan at its place and 0 elsewhere, and a zero row is nan when eps = 0.
+With k that holds for the first k features; nan and ±inf behind them stay at their place in y. A
+row of `layer_norm`, and a feature of `batch_norm`, with nan or ±inf is nan: it has no mean. No
+rows give an empty result. Wrong types raise TypeError, wrong shapes and sizes ValueError.
 """
 
 import math
-import operator
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import SupportsIndex
@@ -18,14 +21,18 @@ from numpy.typing import ArrayLike
 
 from rmsnorm_edu._inputs import (
     Array,
+    checked_axis,
     checked_eps,
+    checked_flag,
     checked_k,
     feature_vector,
     floats,
     positive,
+    row_vector,
     rows,
     same_shape,
 )
+from rmsnorm_edu._wide import Wide
 
 _values_allowed = np.errstate(all="ignore")  # inf and nan are answers here, stated by the contract
 
@@ -42,7 +49,7 @@ def rms(x: ArrayLike, axis: int = -1) -> Array:
     2.5
     """
     x = floats(x, "x")
-    x = rows(np.moveaxis(x, operator.index(axis), -1) if x.ndim else x)
+    x = rows(np.moveaxis(x, checked_axis(axis, x), -1))
     m = _magnitude(x)
     mean_square: Array = np.mean(np.square(x / m), axis=-1, keepdims=True)
     return (m * np.sqrt(mean_square))[..., 0]
@@ -58,25 +65,27 @@ def rms_norm(
     k: SupportsIndex | None = None,
     eps_outside: bool = False,
 ) -> Array:
-    """RMSNorm of the last axis: yᵢ = xᵢ / D · weightᵢ + biasᵢ, D = sqrt(RMS(x)² + eps).
+    """RMSNorm of the last axis: yᵢ = xᵢ / D · weightᵢ + biasᵢ,
+    D = sqrt(RMS(x)² + eps), or with `eps_outside` D = RMS(x) + eps.
 
-    With `eps_outside` D = RMS(x) + eps. With `k` the RMS is that of the first k features (the
-    paper's pRMSNorm); all n are divided by it. Returns float64 of x's shape (..., n); `weight`
-    and `bias` have shape (n,). Raises TypeError for other types than floats; ValueError for
-    n = 0, a vector of another length, eps < 0 or not finite, k outside 1 ≤ k ≤ n. Source: Zhang
-    & Sennrich 2019, equation (4), section 5 for k.
+    With `k` the RMS is that of the first k features (the paper's
+    pRMSNorm); all n are divided by it. Returns float64 of x's shape
+    (..., n); `weight` and `bias` have shape (n,). Raises TypeError for
+    other types than floats; ValueError for n = 0, a vector of another
+    length, eps < 0 or not finite, k outside 1 ≤ k ≤ n. Source: Zhang &
+    Sennrich 2019, equation (4), section 5 for k.
 
     >>> rms_norm([1.0, 7.0], [2.0, -1.0], eps=0.0)
     array([ 0.4, -1.4])
     """
     x = rows(x)
     scale, root = _divisor(x, eps, k, eps_outside)
-    y = x / scale / root
+    y = Wide(x) / scale / root  # Wide: the weight may bring it back
     if weight is not None:
         y = y * feature_vector(weight, x, "weight")
     if bias is not None:
         y = y + feature_vector(bias, x, "bias")
-    return y
+    return y.floats()
 
 
 @_values_allowed
@@ -97,14 +106,8 @@ def rms_norm_vjp(
     `eps_outside`, its subgradient is 0. Errors as `rms_norm`, and ValueError for a dy of another
     shape. Source: Zhang & Sennrich 2019, equations (8) and (9).
     """
-    x = rows(x)
-    dy = same_shape(dy, x, "dy")
-    scale, root = _divisor(x, eps, k, eps_outside)
-    xhat = x / scale / root
-    u = dy if weight is None else dy * feature_vector(weight, x, "weight")
-    along = np.sum(u * xhat, axis=-1, keepdims=True)
-    dx = (u - _slope(x, xhat, k, eps_outside) * along) / root / scale
-    return dx, None if weight is None else _sum_of_rows(dy * xhat)
+    dx, dweight = _vjp(dy, rows(x), weight, eps, k, eps_outside)
+    return dx.floats(), dweight
 
 
 @_values_allowed
@@ -127,16 +130,16 @@ def rms_norm_jvp(
     x = rows(x)
     dx = same_shape(dx, x, "dx")
     scale, root = _divisor(x, eps, k, eps_outside)
-    xhat = x / scale / root
-    growth = np.sum(_slope(x, xhat, k, eps_outside) * dx, axis=-1, keepdims=True)
-    dy: Array = (dx - xhat * growth) / root / scale
+    xhat = Wide(x) / scale / root
+    growth = _slope(x, eps, k, eps_outside).absorbing(Wide(dx)).sum()
+    dy = (Wide(dx) - xhat.absorbing(growth)) / scale / root
     if weight is not None:
         dy = dy * feature_vector(weight, x, "weight")
     elif dweight is not None:
         raise ValueError("dweight without weight: pass the weight that moves, too")
     if dweight is not None:
         dy = dy + xhat * feature_vector(dweight, x, "dweight")
-    return dy
+    return dy.floats()
 
 
 def partial_size(n: SupportsIndex, p: float, rounding: str = "ceil") -> int:
@@ -155,11 +158,12 @@ def partial_size(n: SupportsIndex, p: float, rounding: str = "ceil") -> int:
     crash = "0 features: the 2019 code then dies of ZeroDivisionError (PyTorch) or gives nan (TF)"
     if not 0 < p <= 1:
         raise ValueError(f"p = {p}; it is a fraction of the features, 0 < p <= 1; p = 0 is {crash}")
-    if rounding not in ("ceil", "floor"):
+    if not isinstance(rounding, str) or rounding not in ("ceil", "floor"):
         raise ValueError(f'rounding = {rounding!r}; it is "ceil" (paper) or "floor" (2019 code)')
     k = math.ceil(n * Fraction(str(p))) if rounding == "ceil" else int(n * float(p))
     if k == 0:
-        raise ValueError(f'int({n} * {p}) = {crash}; take p >= {1 / n:.3g} or rounding="ceil"')
+        enough = Context(prec=3, rounding=ROUND_CEILING).divide(Decimal(1), Decimal(n))
+        raise ValueError(f'int({n} * {p}) = {crash}; take p >= {enough} or rounding="ceil"')
     return k
 
 
@@ -179,7 +183,7 @@ def layer_norm(
     >>> layer_norm([1.0, 7.0], [2.0, -1.0], eps=0.0)
     array([-2., -1.])
     """
-    return rms_norm(_centred(rows(x)), weight, bias, eps=eps)
+    return rms_norm(_centred(rows(x))[0], weight, bias, eps=eps)
 
 
 @_values_allowed
@@ -187,8 +191,9 @@ def layer_norm_vjp(
     dy: ArrayLike, x: ArrayLike, weight: ArrayLike | None = None, *, eps: float = 1e-5
 ) -> tuple[Array, Array | None]:
     """Gradients (dx, dweight) of Σ dy·y for `layer_norm`: those of `rms_norm`, dx centred."""
-    dx, dweight = rms_norm_vjp(dy, _centred(rows(x)), weight, eps=eps)
-    return _centred(dx), dweight
+    centred, unit = _centred(rows(x))
+    dx, dweight = _vjp(dy, centred, weight, eps, None, False)
+    return (dx.without_mean() / unit).floats(), dweight
 
 
 @_values_allowed
@@ -210,12 +215,15 @@ def batch_norm(
             "give at least one"
         )
     features = x.reshape(-1, x.shape[-1]).T
-    y = layer_norm(features, eps=eps).T.reshape(x.shape)
+    y = Wide(np.ascontiguousarray(layer_norm(features, eps=eps).T).reshape(x.shape))
     if weight is not None:
         y = y * feature_vector(weight, x, "weight")
-    return y if bias is None else y + feature_vector(bias, x, "bias")
+    if bias is not None:
+        y = y + feature_vector(bias, x, "bias")
+    return y.floats()
 
 
+@_values_allowed
 def weight_norm(v: ArrayLike, gain: ArrayLike | None = None) -> Array:
     """Weight normalisation: each row of v (outputs, inputs) becomes gainᵢ · vᵢ / ‖vᵢ‖.
 
@@ -225,39 +233,58 @@ def weight_norm(v: ArrayLike, gain: ArrayLike | None = None) -> Array:
     >>> weight_norm([[3.0, 4.0]], [10.0])
     array([[6., 8.]])
     """
-    v = rows(v)
+    v = rows(v, "v")
     if v.ndim != 2:
         raise ValueError(f"v has shape {v.shape}; give a weight matrix, (outputs, inputs)")
-    unit = rms_norm(v, eps=0.0) / math.sqrt(v.shape[-1])
-    return unit if gain is None else unit * feature_vector(gain, v.T, "gain")[:, np.newaxis]
+    scale, root = _divisor(v, 0.0, None, False)
+    unit = Wide(v) / scale / root / math.sqrt(v.shape[-1])
+    return (unit if gain is None else unit * row_vector(gain, v, "gain")).floats()
 
 
 def _divisor(
     x: Array, eps: float, k: SupportsIndex | None, eps_outside: bool
 ) -> tuple[Array, Array]:
-    """D of each row as a product scale · root, so that neither factor leaves float64's range.
+    """D of each row as a product scale · root, so that neither factor
+    leaves float64's range.
 
-    scale = max|x|, or what eps alone makes of D where that is larger; then x / scale is at most
-    1, and eps / scale² too.
+    scale = max|x|, or what eps alone makes of D where that is larger;
+    then x / scale is at most 1, and eps / scale² too.
     """
     eps = checked_eps(eps)
+    outside = checked_flag(eps_outside, "eps_outside")
     first = x[..., : checked_k(k, x)]
-    scale = _magnitude(first, floor=eps if eps_outside else math.sqrt(eps))
+    scale = _magnitude(first, floor=eps if outside else math.sqrt(eps))
     mean_square = np.mean(np.square(first / scale), axis=-1, keepdims=True)
-    if eps_outside:
+    if outside:
         return scale, np.sqrt(mean_square) + eps / scale
     return scale, np.sqrt(mean_square + eps / scale / scale)
 
 
-def _slope(x: Array, xhat: Array, k: SupportsIndex | None, eps_outside: bool) -> Array:
+def _vjp(
+    dy: ArrayLike,
+    x: Array,
+    weight: ArrayLike | None,
+    eps: float,
+    k: SupportsIndex | None,
+    eps_outside: bool,
+) -> tuple[Wide, Array | None]:
+    dy = same_shape(dy, x, "dy")
+    scale, root = _divisor(x, eps, k, eps_outside)
+    xhat = Wide(x) / scale / root
+    u = Wide(dy) if weight is None else Wide(dy) * feature_vector(weight, x, "weight")
+    along = (u * xhat).sum()
+    dx = (u - _slope(x, eps, k, eps_outside).absorbing(along)) / scale / root
+    return dx, None if weight is None else (xhat * dy).sum_of_rows().floats()
+
+
+def _slope(x: Array, eps: float, k: SupportsIndex | None, eps_outside: bool) -> Wide:
     """∂D/∂xᵢ: with eps inside x̂ᵢ/k, outside xᵢ/(k·RMS), 0 at a zero row; 0 beyond the first k."""
     size = checked_k(k, x)
-    slope = np.zeros_like(x)
-    slope[..., :size] = xhat[..., :size] / size
+    first = np.where(np.arange(x.shape[-1]) < size, x, 0.0)
+    scale, root = _divisor(x, 0.0 if eps_outside else eps, k, False)
     if eps_outside:
-        first = x[..., :size]
-        slope[..., :size] = np.where(first == 0, 0.0, rms_norm(first, eps=0.0) / size)
-    return slope
+        root = np.where(root == 0, eps, root)  # a zero row: 0 / eps
+    return Wide(first) / scale / root / size
 
 
 def _magnitude(x: Array, floor: float = 0.0) -> Array:
@@ -266,14 +293,8 @@ def _magnitude(x: Array, floor: float = 0.0) -> Array:
     return np.where((m == 0) | np.isinf(m), 1.0, m)
 
 
-def _centred(x: Array) -> Array:
-    """x − mean; the second pass takes away what rounding the first mean left behind."""
-    for _ in range(2):
-        x = x - np.mean(x, axis=-1, keepdims=True)
-    return x
-
-
-def _sum_of_rows(a: Array) -> Array:
-    """Sum over all axes but the last, pairwise: a contiguous axis is what NumPy sums so."""
-    total: Array = np.sum(np.ascontiguousarray(a.reshape(-1, a.shape[-1]).T), axis=-1)
-    return total
+def _centred(x: Array) -> tuple[Array, Array]:
+    """(x − mean) / unit and the unit of each row: 4 where the difference may overflow, else 1."""
+    unit = np.where(_magnitude(x) > 2.0**1000, 4.0, 1.0)
+    centred = (Wide(x) / unit).without_mean().floats()
+    return centred, np.where(np.any(centred, axis=-1, keepdims=True), unit, 1.0)

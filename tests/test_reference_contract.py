@@ -1,6 +1,7 @@
 """What `reference` promises for unusual values, shapes and dtypes, and its errors."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -86,6 +87,7 @@ def test_floats_of_every_width_are_computed_in_float64(dtype) -> None:
     assert reference.rms_norm(X.tolist(), WEIGHT.tolist()).dtype == np.float64
 
 
+MASKED = np.ma.array([1.0, 2.0], mask=[0, 1])
 BAD_X = {
     "integers": (np.array([[1, 2]]), TypeError, r"x has dtype int64; give float16"),
     "a list of integers": ([1, 2, 3], TypeError, r"dtype int64.*astype"),
@@ -94,12 +96,18 @@ BAD_X = {
     "objects": (np.array([None, 1.0]), TypeError, "dtype object"),
     "long double": (np.ones(2, np.longdouble), TypeError, "give float16, float32 or float64"),
     "words": (["a", "b"], TypeError, "dtype"),
-    "masked": (np.ma.array([1.0, 2.0], mask=[0, 1]), TypeError, "masked values; fill them first"),
+    "masked": (MASKED, TypeError, "x has masked values; fill them first"),
+    "a list of masked": ([MASKED, MASKED], TypeError, "x has masked values; fill them first"),
+    "a masked number": ([[1.0], [np.ma.masked]], TypeError, "x has masked values"),
     "nothing": (None, TypeError, "dtype object"),
     "a number": (3.0, ValueError, r"x has shape \(\); give at least one feature"),
     "no features": (np.zeros((2, 0)), ValueError, r"x has shape \(2, 0\); give at least one"),
     "an empty list": ([], ValueError, r"x has shape \(0,\); give at least one feature"),
-    "ragged": ([[1.0], [1.0, 2.0]], ValueError, "inhomogeneous"),
+    "ragged": (
+        [[1.0], [1.0, 2.0]],
+        ValueError,
+        "x is inhomogeneous; give rows of the same length",
+    ),
 }
 FUNCTIONS = {
     "rms": reference.rms,
@@ -121,6 +129,8 @@ def test_bad_x_is_an_error(what: str, function: str) -> None:
 
 
 VJP, JVP = reference.rms_norm_vjp, reference.rms_norm_jvp
+AXIS_2 = r"axis = 2, but x has shape \(2, 4\): give -2 <= axis < 2"
+OUTSIDE = "eps_outside = 'no' is str; give True or False"
 BAD_CALLS = {
     "short weight": (
         lambda: reference.rms_norm(X, WEIGHT[:3]),
@@ -146,15 +156,31 @@ BAD_CALLS = {
     "infinite eps": (lambda: reference.layer_norm(X, eps=INF), ValueError, "eps = inf"),
     "eps in words": (lambda: reference.rms_norm(X, eps="1e-6"), TypeError, "eps = '1e-6' is str"),
     "eps none": (lambda: reference.rms_norm(X, eps=None), TypeError, "eps = None is NoneType"),
+    "huge eps": (lambda: reference.rms_norm(X, eps=10**400), ValueError, "eps = inf; give"),
+    "huge fraction": (lambda: VJP(X, X, eps=Fraction(10**400)), ValueError, "eps = inf; give"),
+    "eps an array": (lambda: reference.rms_norm(X, eps=np.array(1e-6)), TypeError, "is ndarray"),
     "eps true": (lambda: reference.rms_norm(X, eps=True), TypeError, "eps = True is bool"),
     "k zero": (lambda: reference.rms_norm(X, k=0), ValueError, "k = 0; give an integer >= 1"),
     "k negative": (lambda: VJP(X, X, k=-1), ValueError, "k = -1; give an integer >= 1"),
     "k beyond n": (lambda: JVP(X, X, k=5), ValueError, r"k = 5, but x has.*give 1 <= k <= 4"),
     "k a fraction": (lambda: reference.rms_norm(X, k=2.0), TypeError, "k = 2.0 is float"),
     "k true": (lambda: reference.rms_norm(X, k=True), TypeError, "k = True is bool"),
-    "no such axis": (lambda: reference.rms(X, axis=2), ValueError, "axis 2 is out of bounds"),
-    "axis none": (lambda: reference.rms(X, axis=None), TypeError, "NoneType"),
-    "empty axis": (lambda: reference.rms(np.ones((0, 2)), axis=0), ValueError, "at least one"),
+    "k an array": (lambda: VJP(X, X, k=np.array(1)), TypeError, r"k = array\(1\) is ndarray"),
+    "k a list": (lambda: JVP(X, X, k=np.array([1])), TypeError, r"k = array\(\[1\]\) is ndarray"),
+    "outside in words": (lambda: reference.rms_norm(X, eps_outside="no"), TypeError, OUTSIDE),
+    "outside 1": (lambda: VJP(X, X, eps_outside=1), TypeError, "eps_outside = 1 is int; give True"),
+    "outside none": (lambda: JVP(X, X, eps_outside=None), TypeError, "eps_outside = None is"),
+    "ragged dy": (lambda: VJP([[1.0], [1.0, 2.0]], X), ValueError, "dy is inhomogeneous; give"),
+    "ragged weight": (lambda: reference.rms_norm(X, [[1.0], []]), ValueError, "weight is inhomog"),
+    "masked weight": (lambda: reference.rms_norm(X[0, :2], MASKED), TypeError, "weight has masked"),
+    "no such axis": (lambda: reference.rms(X, axis=2), ValueError, AXIS_2),
+    "axis none": (lambda: reference.rms(X, axis=None), TypeError, "axis = None is NoneType"),
+    "axis true": (lambda: reference.rms(X, axis=True), TypeError, "axis = True is bool"),
+    "empty axis": (
+        lambda: reference.rms(np.ones((0, 3)), axis=0),
+        ValueError,
+        r"x has shape \(0, 3\); give at least one feature along axis 0",
+    ),
     "batch without rows": (
         lambda: reference.batch_norm(np.ones((0, 4))),
         ValueError,
@@ -162,7 +188,12 @@ BAD_CALLS = {
     ),
     "batch weight": (lambda: reference.batch_norm(X, WEIGHT[:2]), ValueError, "weight has shape"),
     "weight_norm of a vector": (lambda: reference.weight_norm(WEIGHT), ValueError, "v has shape"),
-    "weight_norm gain": (lambda: reference.weight_norm(X, WEIGHT), ValueError, "gain has shape"),
+    "weight_norm gain": (
+        lambda: reference.weight_norm(X, WEIGHT),
+        ValueError,
+        r"gain has shape \(4,\); v has shape \(2, 4\): .*one number a row, shape \(2,\)",
+    ),
+    "weight_norm integers": (lambda: reference.weight_norm([[1, 2]]), TypeError, "v has dtype"),
 }
 
 
@@ -191,6 +222,16 @@ def test_partial_size(n: int, p: float, ceil: int, floor: int | None) -> None:
         reference.partial_size(n, p, "floor")
 
 
+def test_partial_size_gives_advice_that_works() -> None:
+    """The 2019 code's int(n * p) must not be 0 at the p that the error names."""
+    for n in (*range(1, 2001), 10**6, 2**40):
+        with pytest.raises(ValueError, match="take p >= ") as refusal:
+            reference.partial_size(n, 0.5 / n, "floor")
+        advice = float(str(refusal.value).partition("take p >= ")[2].split()[0])
+        assert 1 <= n * advice < 1.011
+        assert reference.partial_size(n, advice, "floor") == 1
+
+
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ((8, 0.0), ValueError, "p = 0.0; it is a fraction.*ZeroDivisionError"),
     ((8, -0.5), ValueError, "p = -0.5"),
@@ -201,6 +242,7 @@ def test_partial_size(n: int, p: float, ceil: int, floor: int | None) -> None:
     ((0, 0.5), ValueError, "n = 0; give an integer >= 1"),
     ((8.0, 0.5), TypeError, "n = 8.0 is float"),
     ((8, 0.5, "round"), ValueError, 'rounding = \'round\'; it is "ceil"'),
+    ((8, 0.5, np.array(["ceil", "floor"])), ValueError, 'rounding = array.*; it is "ceil"'),
 ])  # fmt: skip
 def test_partial_size_errors(arguments: tuple, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
