@@ -2,6 +2,7 @@
 export const GAINS = [0.5, 2];
 export const LAYERS = [1, 100];
 export const HALF = { low: 2 ** -25, high: 65504 }; // float16: 0 from here down, then infinite
+const SMALLEST = 2 ** -24; // that float16 has, 6e-8
 const RANGE = [1e-18, 1e18]; // of the picture
 const SAFE = [0.1, 10];
 
@@ -34,15 +35,20 @@ export function answers(curves, { gain, layer }) {
 export const shortGain = (gain) =>
   gain.toFixed(Math.abs(gain * 100 - Math.round(gain * 100)) < 1e-6 ? 2 : 3);
 
-export function finding(core, { layer, sizes, gone, safe }) {
-  const f = core.number;
-  const held = `With RMSNorm it is ${f(sizes.rms)}, with LayerNorm ${f(sizes.layer)}.`;
-  const now = `At layer ${layer} the size is ${f(sizes.none)} without a norm`;
-  const lost = sizes.none > 1 ? "more than float16 holds" : "which float16 rounds to 0";
-  if (gone) return `${now}, ${lost} (from layer ${gone} on). ${held}`;
-  if (sizes.none < SAFE[0] || sizes.none > SAFE[1]) return `${now}. ${held}`;
+// What the size means; the sizes themselves stand beside it.
+export function finding({ sizes, gone, safe }) {
+  const [isLarge, held] = [sizes.none > 1, "With a norm every layer starts from size 1 again."];
+  if (gone && isLarge) {
+    return `float16 holds nothing so large: from layer ${gone} on the signal is infinite. ${held}`;
+  }
+  if (gone) return `float16 rounds the signal to 0 from layer ${gone} on. ${held}`;
+  if (sizes.none < SAFE[0] || sizes.none > SAFE[1]) {
+    return `Without a norm the signal ${isLarge ? "grows" : "fades"}: every layer multiplies it by `
+      + `the gain once more. ${held}`;
+  }
   const [low, high] = safe.map((gain) => gain.toFixed(2));
-  return `${now}. Only gains from ${low} to ${high} keep it between 0.1 and 10. ${held}`;
+  return `Without a norm only gains from ${low} to ${high} keep the size at this layer between `
+    + "0.1 and 10. With one, every gain does.";
 }
 
 // --- the page
@@ -50,6 +56,7 @@ const TITLE = "Without a norm the gains of all layers multiply. With one, only t
 const EQUATION = `<span><i>s</i><sub data-slot="layer"></sub> = <span data-slot="gain"></span
   ><sup data-slot="layer"></sup> × <span data-slot="one"></span> =
   <b data-slot="none"></b></span>
+  <span class="rmsn-aside">size at gain 1: <span data-slot="one"></span></span>
   <span class="rmsn-aside">RMSNorm: <span data-slot="gain"></span> ×
     <span data-slot="rmsOne"></span> = <b class="is-rms" data-slot="rms"></b></span>
   <span class="rmsn-aside">LayerNorm: <span data-slot="gain"></span> ×
@@ -70,11 +77,6 @@ function render({ model, el, d3, core }) {
   let picture = null;
   const hands = {
     move: (layer) => core.change(model, { layer: core.clamp(Math.round(layer), LAYERS) }),
-    pull(layer, size) {
-      const at = core.clamp(Math.round(layer), LAYERS);
-      const gain = core.clamp(core.round(gainFor(curves, at, size), 0.001), GAINS);
-      core.change(model, { layer: at, gain });
-    },
   };
   function update() {
     last = answers(curves, read(core, model));
@@ -130,7 +132,7 @@ function build({ model, el, core, curves }) {
     update(last) {
       gain.set(last.gain);
       tell(core, { equation, fill }, last);
-      core.say(said, finding(core, last));
+      core.say(said, finding(last));
       table.set(() => rows(core, last));
     },
   };
@@ -143,10 +145,12 @@ function tell(core, { equation, fill }, { gain, layer, sizes, ones }) {
     layer, gain: g, one: f(ones.none), none: f(sizes.none), rmsOne: f(ones.rms),
     rms: f(sizes.rms), layerOne: f(ones.layer), layerNorm: f(sizes.layer),
   });
-  equation.setAttribute("aria-label",
-    `Without a norm the size at layer ${layer} is the gain ${g} to the power ${layer}, times `
-    + `${f(ones.none)}: ${f(sizes.none)}. With RMSNorm it is ${g} times ${f(ones.rms)}: `
-    + `${f(sizes.rms)}. With LayerNorm it is ${g} times ${f(ones.layer)}: ${f(sizes.layer)}.`);
+  equation.setAttribute("aria-label", [
+    `Without a norm the size at layer ${layer} is the gain ${g} to the power ${layer}, times`,
+    `the size at gain 1, ${f(ones.none)}: ${f(sizes.none)}.`,
+    `With RMSNorm it is ${g} times ${f(ones.rms)}: ${f(sizes.rms)}.`,
+    `With LayerNorm it is ${g} times ${f(ones.layer)}: ${f(sizes.layer)}.`,
+  ].join(" "));
 }
 
 function rows(core, { lines }) {
@@ -160,7 +164,7 @@ function rows(core, { lines }) {
 function draw({ d3, core, width, hands, now }) {
   const box = layout(d3, width);
   const svg = core.picture(d3, width, box.height,
-    "Size of the signal by layer, on a logarithmic axis; drag the dot of the grey line");
+    "Size of the signal by layer, on a logarithmic axis; drag the line that reads a layer");
   backdrop({ d3, core, svg, box });
   const parts = [
     curvesOf({ d3, core, svg, box }),
@@ -179,52 +183,50 @@ function layout(d3, width) {
   };
 }
 
-// Axes and their titles; what float16 cannot hold, hatched.
+// Axes and their titles; what float16 cannot hold, tinted, with its edge named.
 function backdrop({ d3, core, svg, box }) {
   const { left, right, top, tall, bottom, x, y, narrow } = box;
-  const hatched = (from, to, text) => {
-    svg.append("path").attr("class", "rmsn-hatch").attr("d", hatch(left, from, right, to));
-    svg.append("text").attr("class", "rmsn-label is-small is-wrong rmsn-halo")
-      .attr("aria-hidden", "true").attr("x", left + 6).attr("y", to > y(1) ? to - 7 : from + 17)
-      .text(text);
+  const beyond = (edge, end, [anchor, at, below], text) => {
+    svg.append("rect").attr("class", "rmsn-beyond").attr("x", left).attr("width", right - left)
+      .attr("y", Math.min(edge, end)).attr("height", Math.abs(end - edge));
+    svg.append("line").attr("class", "rmsn-edge").attr("x1", left).attr("x2", right)
+      .attr("y1", edge).attr("y2", edge);
+    const label = svg.append("text").attr("class", "rmsn-label is-small is-wrong")
+      .attr("aria-hidden", "true").attr("text-anchor", anchor).attr("x", at)
+      .attr("y", edge + below);
+    core.typeset(label.node(), text);
   };
-  hatched(top, y(HALF.high), "float16 overflows");
-  hatched(y(HALF.low), bottom, "float16 rounds to 0");
-  const ticks = [-18, -12, -6, 0, 6, 12, 18].map((e) => 10 ** e);
+  beyond(y(HALF.high), top, ["end", right - 6, -6], // where the grey line is least likely
+    narrow ? "float16: 65504" : "65504, float16’s largest");
+  beyond(y(SMALLEST), bottom, ["start", left + 6, 16],
+    narrow ? "float16: 6 × 10⁻⁸" : "6 × 10⁻⁸, float16’s smallest");
+  const ticks = [-18, -12, 0, 12, 18].map((e) => 10 ** e);
   const format = (v) => (v === 1 ? "1" : core.power(v, 0).slice(4));
   core.hairlines(d3, svg, { y, ticks, left, right, format })
     .selectAll(".tick").classed("rmsn-zero", (v) => v === 1);
   const axis = svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
     .attr("transform", `translate(0,${bottom})`)
     .call(d3.axisBottom(x).tickValues([1, 25, 50, 75, 100]).tickSize(5).tickPadding(4));
-  axis.select(".domain").remove();
-  core.words(svg, 0, 12, [["", narrow ? "Size of the signal (RMS, log axis)"
-    : "Size of the signal (RMS, log axis): drag the grey dot, or anywhere for the layer"]]);
+  core.bare(axis);
+  core.words(svg, 0, 12, [["", `Size of the signal (RMS, log axis)${narrow ? "" : ": drag"
+    + " to read another layer"}`]]);
   svg.append("text").attr("class", "rmsn-label is-small").attr("aria-hidden", "true")
     .attr("x", right + 16).attr("y", bottom + 18).text("layer");
 }
 
-// Diagonals of a rectangle, as one path.
-export function hatch(left, top, right, bottom, gap = 8) {
-  const tall = bottom - top;
-  const lines = [];
-  for (let foot = left - tall + gap; foot < right; foot += gap) {
-    const [x0, x1] = [Math.max(foot, left), Math.min(foot + tall, right)];
-    lines.push(`M${x0},${bottom - (x0 - foot)}L${x1},${bottom - (x1 - foot)}`);
-  }
-  return lines.join("");
-}
-
-const NAMES = ["none", "rms", "layer"]; // the last lies on top: dashes, which let blue through
+const RADIUS = { none: 6, layer: 6.5, rms: 4 };
+const NAMES = ["none", "layer", "rms"];
+// From below: blue is thin, and orange looks out on both sides of it, beyond a seam of paper.
+const CURVES = [["layer", "layer"], ["rms", "seam"], ["rms", "rms"], ["none", "none"]];
 
 function curvesOf({ d3, core, svg, box: { left, right, top, tall, x } }) {
   const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", left).attr("y", top)
     .attr("width", right - left).attr("height", tall).attr("aria-hidden", "true");
   const y = d3.scaleLog(RANGE, [tall, 0]);
   const path = d3.line().x((_, i) => x(i + 1) - left).y((v) => y(v));
-  const lines = clip.selectAll("path").data(NAMES).join("path")
-    .attr("class", (name) => `rmsn-curve is-${name}`);
-  return (last) => core.put(lines, { d: (name) => path(last.lines[name]) });
+  const lines = clip.selectAll("path").data(CURVES).join("path")
+    .attr("class", ([, kind]) => `rmsn-curve is-${kind}`);
+  return (last) => core.put(lines, { d: ([name]) => path(last.lines[name]) });
 }
 
 // The names, at the right end of the lines; the grey one makes way for the other two.
@@ -242,24 +244,20 @@ function names({ core, svg, box: { right, y } }) {
   };
 }
 
-// The line that reads a layer, and its dot on the grey line: pulled up and down, it turns the gain.
+// The line that reads a layer, with a dot on each curve.
 function marker({ d3, core, svg, box, hands, now }) {
   const { group, stem } = core.reader({
     d3, svg, box, move: hands.move, range: LAYERS, step: 1, value: () => now().layer,
     label: "Layer to read",
   });
-  const { top, x, y } = box;
-  const label = group.append("text").attr("class", "rmsn-label is-small").attr("y", top - 12)
+  const label = group.append("text").attr("class", "rmsn-label is-small").attr("y", box.top - 12)
     .attr("text-anchor", "middle");
-  const dots = group.selectAll(".rmsn-dot").data(["layer", "rms"]).join("circle")
-    .attr("class", (name) => `rmsn-dot is-${name}`).attr("r", 4).attr("pointer-events", "none");
-  const knob = group.append("g").attr("class", "rmsn-pull")
-    .call(core.drag(d3, svg, (event) => hands.pull(x.invert(event.x), y.invert(event.y))));
-  knob.append("circle").attr("class", "rmsn-hit").attr("r", 18);
-  knob.append("circle").attr("class", "rmsn-dot is-none").attr("r", 8);
+  const dots = group.selectAll(".rmsn-dot").data(NAMES).join("circle")
+    .attr("pointer-events", "none").attr("r", (name) => RADIUS[name])
+    .attr("class", (name) => `rmsn-dot is-${name}`);
   const value = group.append("text").attr("class", "rmsn-label is-small rmsn-halo")
     .attr("pointer-events", "none");
-  return (last) => place(core, box, { group, stem, label, dots, knob, value }, last);
+  return (last) => place(core, box, { group, stem, label, dots, value }, last);
 }
 
 function place(core, { left, right, top, bottom, x, y }, marks, { layer, sizes }) {
@@ -270,7 +268,6 @@ function place(core, { left, right, top, bottom, x, y }, marks, { layer, sizes }
   const [isNear, isFalling] = [Math.abs(free - flat) < 24, free > flat];
   const away = (isNear === isFalling ? 22 : -12) * (isLate && !isNear ? -1 : 1);
   core.put(marks.stem, { transform: () => `translate(${at},0)` });
-  core.put(marks.knob, { transform: () => `translate(${at},${free})` });
   core.put(marks.dots, { cx: () => at, cy: (name) => y(sizes[name]) });
   core.put(marks.label, { x: () => at });
   core.say(marks.label.node(), `layer ${layer}`);
@@ -278,7 +275,7 @@ function place(core, { left, right, top, bottom, x, y }, marks, { layer, sizes }
     x: () => at + (isLate ? -14 : 14), "text-anchor": () => (isLate ? "end" : "start"),
     y: () => core.clamp(free + away, [top + 24, bottom - 12]),
   });
-  core.say(marks.value.node(), f(sizes.none));
+  core.typeset(marks.value.node(), f(sizes.none));
   core.put(marks.group, {
     "aria-valuenow": () => layer,
     "aria-valuetext": () => `layer ${layer}: no norm ${f(sizes.none)}, `
