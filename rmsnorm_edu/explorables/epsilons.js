@@ -1,7 +1,6 @@
 // "Four epsilons": the size of the output against the size of the input, for four files.
 export const EXPONENTS = [-8, 2];
 const STEP = 0.1;
-const LETTER = 6.5; // pixels of a label's
 const DASHES = ["", "9 4", "2 4", "9 4 2 4"]; // one family, one colour
 
 // --- pure: `node --test` runs it against vectors from reference.py
@@ -27,27 +26,26 @@ export function inputSize(core, exponent) {
   return core.power(10 ** exponent);
 }
 
-export function finding(core, files, { exponent, found, factor }) {
-  const start = `An input of size ${inputSize(core, exponent)}: `;
-  if (Math.min(...found) > 0.9995) return `${start}all four files give 1.00.`;
-  const fine = files.map((file) => file.name).filter((_, i) => found[i] > 0.9);
-  const far = factor < 1.1 ? `up to ${(100 * (factor - 1)).toPrecision(1)}%`
-    : `a factor of ${core.number(factor)}`;
-  const apart = `The answers are ${far} apart.`;
-  if (fine.length === files.length) return `${start}all four give nearly 1. ${apart}`;
-  if (fine.length === 0) return `${start}no file normalises it any more. ${apart}`;
-  const names = fine.join(", ").replace(/, ([^,]*)$/, " and $1");
-  return `${start}${names} still normalise${fine.length > 1 ? "" : "s"} it. ${apart}`;
-}
-
-// Moves heights, in rising order, down to where each is `gap` below the one before.
-export function stacked(heights, gap) {
-  const order = heights.map((_, i) => i).sort((i, j) => heights[i] - heights[j]);
-  const placed = [...heights];
-  order.slice(1).forEach((i, k) => {
-    placed[i] = Math.max(placed[i], placed[order[k]] + gap);
-  });
-  return placed;
+// What the answers mean; the answers themselves stand beside it.
+export function finding(core, files, { found, factor }) {
+  if (Math.min(...found) > 0.9995) return "ε is too small to be seen: all four files agree.";
+  const named = (isIn) => files.map((file) => file.name).filter((_, i) => isIn(found[i]))
+    .join(", ").replace(/, ([^,]*)$/, " and $1");
+  const fine = named((v) => v > 0.9);
+  const best = named((v) => v === Math.max(...found));
+  const worst = named((v) => v === Math.min(...found));
+  if (fine === "") {
+    return `Only ${best}, with ε outside the root, still gives half of the size or more. `
+      + "In the other three ε drowns the input.";
+  }
+  if (factor < 1.1) {
+    return `All four still normalise it, up to ${(100 * (factor - 1)).toPrecision(1)}% apart.`;
+  }
+  const verb = fine.includes(" and ") ? "normalise" : "normalises";
+  const less = factor < 2 ? `${Math.round(100 * (1 - 1 / factor))}%`
+    : `${core.number(factor)} times`;
+  return `${fine} still ${verb} this input. With the same weights ${worst}’s answer is ${less} `
+    + "smaller.";
 }
 
 // --- the page
@@ -122,14 +120,17 @@ function build({ model, el, core, files }) {
   };
 }
 
+// ε outside the root is another law, and a heavier line.
+const line = (file) => `rmsn-curve is-rms${file.outside ? " is-heavy" : ""}`;
+
 const epsilon = (core, { eps }) => inputSize(core, Math.log10(eps));
 
 // One row for each file: its line, its name, its formula, its answer.
 function equations(core, files) {
   const row = (file, i) => {
-    const e = epsilon(core, file);
-    const divisor = file.outside ? `(<i>s</i> + ${e})` : `√(<i>s</i>² + ${e})`;
-    return `<svg width="26" height="10" aria-hidden="true"><path class="rmsn-curve is-rms"
+    const e = core.markup(epsilon(core, file));
+    const divisor = file.outside ? `(<i>s</i> + ${e})` : `√(<i>s</i><sup>2</sup> + ${e})`;
+    return `<svg width="26" height="10" aria-hidden="true"><path class="${line(file)}"
         stroke-dasharray="${DASHES[i]}" d="M0,5h26"/></svg><span>${file.name}</span>
       <span><i>s</i> / ${divisor}</span><span>= <b class="is-rms" data-slot="${i}"></b></span>`;
   };
@@ -164,19 +165,12 @@ function draw({ d3, core, width, files, move, now }) {
 }
 
 function layout(d3, width) {
-  const [left, right, top, tall] = [40, width - 12, 26, 300];
+  const [left, right, top, tall] = [76, width - 12, 26, 300]; // at the left the lines' names
   const bottom = top + tall;
   return {
-    left, right, top, tall, bottom, narrow: width < 420, height: bottom + 46,
+    left, right, top, tall, bottom, height: bottom + 46,
     x: d3.scaleLinear(EXPONENTS, [left, right]), y: d3.scaleLog([1e-6, 4], [bottom, top]),
   };
-}
-
-// The way to the right of all lines at a height of the picture.
-function clearance(d3, { x, y }, files) {
-  const steps = d3.range(...EXPONENTS, 0.05);
-  const lowest = steps.map((e) => Math.min(...files.map((file) => output(file, 10 ** e))));
-  return (height) => x(steps[lowest.findIndex((v) => v > y.invert(height))] ?? EXPONENTS[1]);
 }
 
 const whole = (core, exponent) => (exponent === 0 ? "1" : core.power(10 ** exponent, 0).slice(4));
@@ -185,27 +179,34 @@ function backdrop({ d3, core, svg, box: { left, right, bottom, x, y } }) {
   const ticks = [-6, -4, -2, 0].map((e) => 10 ** e);
   const format = (v) => whole(core, Math.round(Math.log10(v)));
   core.hairlines(d3, svg, { y, ticks, left, right, format })
-    .selectAll(".tick").classed("rmsn-zero", (v) => v === 1);
+    .call((g) => g.selectAll(".tick").classed("rmsn-zero", (v) => v === 1))
+    .selectAll("text").attr("x", right - left).attr("dy", "-0.4em").attr("text-anchor", "end");
   const axis = svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
     .attr("transform", `translate(0,${bottom})`)
     .call(d3.axisBottom(x).tickValues([-8, -6, -4, -2, 0, 2]).tickSize(5).tickPadding(4)
       .tickFormat((e) => whole(core, e)));
-  axis.select(".domain").remove();
-  core.words(svg, 0, 12, [["", "Size of the output, RMS(y) (log axis)"], ["is-rms", "○ knee"]]);
+  core.bare(axis);
+  core.words(svg, 0, 12, [["", "Size of the output, RMS(y) (log axis)"]]);
   core.words(svg, right, bottom + 40, [["", "Size of the input, RMS(x) (log axis)"]])
     .attr("text-anchor", "end");
 }
 
-// The four lines, and a ring at each one's knee.
-function curves({ d3, svg, box: { x, y }, files }) {
+// The four lines with their names at the left ends, and a ring at each one's knee.
+function curves({ d3, svg, box: { left, x, y }, files }) {
   const steps = d3.range(EXPONENTS[0], EXPONENTS[1] + 0.01, 0.05);
   const group = svg.append("g").attr("aria-hidden", "true").selectAll("g").data(files).join("g");
-  group.append("path").attr("class", "rmsn-curve is-rms")
-    .attr("stroke-dasharray", (_, i) => DASHES[i])
+  group.append("path").attr("class", line).attr("stroke-dasharray", (_, i) => DASHES[i])
     .attr("d", (file) => d3.line().x(x).y((e) => y(output(file, 10 ** e)))(steps));
   group.append("circle").attr("class", "rmsn-knee").attr("r", 4)
     .attr("cx", (file) => x(Math.log10(knee(file))))
     .attr("cy", (file) => y(output(file, knee(file))));
+  const label = (at, text) =>
+    at.append("text").attr("class", "rmsn-label is-small is-rms").text(text);
+  label(group, (file) => file.name).attr("text-anchor", "end").attr("x", left - 8)
+    .attr("y", (file) => y(output(file, 10 ** EXPONENTS[0])) + 4);
+  const last = files.reduce((a, b) => (knee(b) > knee(a) ? b : a));
+  label(svg, "knee").attr("aria-hidden", "true").attr("x", x(Math.log10(knee(last))) + 8)
+    .attr("y", y(output(last, knee(last))) + 14);
 }
 
 function marker({ d3, core, svg, box, files, move, now }) {
@@ -213,62 +214,19 @@ function marker({ d3, core, svg, box, files, move, now }) {
     d3, svg, box, move, range: EXPONENTS, step: STEP, value: () => now().exponent,
     label: "Size of the input, as a power of ten",
   });
-  const answer = group.append("g").attr("pointer-events", "none").selectAll("g").data(files)
-    .join("g");
-  answer.append("path").attr("class", "rmsn-lead");
-  answer.append("circle").attr("class", "rmsn-dot is-rms").attr("r", 5);
-  answer.append("text").attr("class", "rmsn-label is-small is-rms rmsn-halo");
-  const clear = clearance(d3, box, files);
-  return (last) => place(core, box, { group, stem, answer, files, clear }, last);
+  const dots = group.selectAll(".rmsn-dot").data(files).join("circle").attr("r", 5)
+    .attr("class", "rmsn-dot is-rms").attr("pointer-events", "none");
+  return (last) => place(core, box, { group, stem, dots, files }, last);
 }
 
-// What is written at the dots: one text for all files where they agree, "" for the other three.
-export function named(core, files, found) {
-  const texts = found.map(core.number);
-  if (texts.every((text) => text === texts[0])) {
-    return texts.map((text, i) => (i === 0 ? `all four ${text}` : ""));
-  }
-  return texts.map((text, i) => `${files[i].name} ${text}`);
-}
-
-// Where the answers are written: the largest above its line, the others below 1 and, where there
-// is room, to the right of all lines.
-export function labels({ right, x, y, clear }, { exponent, found }, texts) {
+function place(core, { x, y }, { group, stem, dots, files }, { exponent, found }) {
   const at = x(exponent);
-  const top = found.findIndex((v) => v > 0.9995 * Math.max(...found));
-  const heights = stacked(
-    found.map((v, i) => (i === top ? y(1) - 10 : Math.max(y(v) + 4, y(1) + 18))), 17);
-  return heights.map((height, i) => {
-    const wide = texts[i].length * LETTER;
-    const from = i === top ? at + 12 : Math.max(at + 12, clear(height - 10) + 8);
-    if (from + wide <= right + 12) return { x: from, y: height, anchor: "start" };
-    const isClear = i === top || at - 12 - wide > clear(height - 10);
-    if (isClear) return { x: at - 12, y: height, anchor: "end" };
-    return { x: right + 12 - wide, y: height, anchor: "start" };
-  });
-}
-
-function place(core, box, { group, stem, answer, files, clear }, last) {
-  const { exponent, found } = last;
-  const at = box.x(exponent);
-  const heights = found.map(box.y);
-  const texts = named(core, files, found);
-  const places = labels({ ...box, clear }, last, texts);
-  const of = (f) => (file) => f(files.indexOf(file));
   core.put(stem, { transform: () => `translate(${at},0)` });
-  core.put(answer.select("circle"), { cx: () => at, cy: of((i) => heights[i]) });
-  core.put(answer.select("path"), {
-    d: of((i) => (texts[i] === "" || places[i].x <= at + 12 ? ""
-      : `M${at},${heights[i]}L${places[i].x - 4},${places[i].y - 4}`)),
-  });
-  core.put(answer.select("text"), {
-    x: of((i) => places[i].x), y: of((i) => places[i].y),
-    "text-anchor": of((i) => places[i].anchor),
-  });
-  answer.select("text").each((_, i, all) => core.say(all[i], texts[i]));
+  core.put(dots, { cx: () => at, cy: (file) => y(found[files.indexOf(file)]) });
+  const answers = files.map((file, i) => `${file.name} ${core.number(found[i])}`);
   core.put(group, {
     "aria-valuenow": () => exponent,
-    "aria-valuetext": () => `${inputSize(core, exponent)}: ${texts.filter(Boolean).join(", ")}`,
+    "aria-valuetext": () => `${inputSize(core, exponent)}: ${answers.join(", ")}`,
   });
 }
 

@@ -30,6 +30,7 @@ test("small digits of Unicode come in pieces of full ones, each at its level", (
   assert.deepEqual(core.pieces("1.2 × 10⁻¹⁸ of x₁₂"),
     [["1.2 × 10", 0], ["−18", 1], [" of x", 0], ["12", -1]]);
   assert.deepEqual(core.pieces(7), [["7", 0]]);
+  assert.equal(core.markup("x₃ > 10⁻⁸"), "x<sub>3</sub> > 10<sup>−8</sup>");
   assert.deepEqual(core.pieces(""), [["", 0]]);
   assert.deepEqual([core.small(-10, 1), core.small(12, -1)], ["⁻¹⁰", "₁₂"]);
 });

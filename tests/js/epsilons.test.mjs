@@ -32,40 +32,20 @@ test("sizes are written as powers of ten where they are small or large", () => {
     ["10⁻⁸", "3.2\u00a0×\u00a010⁻⁵", "0.0316", "0.1", "1", "5.01", "10", "79.4", "10²"]);
 });
 
-test("the finding says who still normalises, and how far apart the answers are", () => {
-  assert.equal(said(-5), "An input of size 10⁻⁵: PyTorch still normalises it. "
-    + "The answers are a factor of 316 apart.");
-  assert.match(said(-3.3), /: PyTorch and TensorFlow still normalise it\./);
-  assert.match(said(-2.6), /: PyTorch, TensorFlow and Lasagne still normalise it\./);
-  assert.match(said(-2), /: all four give nearly 1\. The answers are up to 5% apart\./);
-  assert.match(said(-8), /: no file normalises it any more\./);
-  assert.equal(said(0), "An input of size 1: all four files give 1.00.");
+test("the finding says who still normalises, and what the others make of it", () => {
+  assert.equal(said(-5), "PyTorch still normalises this input. With the same weights Theano’s "
+    + "answer is 316 times smaller.");
+  assert.match(said(-3.3), /^PyTorch and TensorFlow still normalise this input\./);
+  assert.match(said(-2.6), /^PyTorch, TensorFlow and Lasagne still normalise .* 38% smaller\.$/);
+  assert.equal(said(-2), "All four still normalise it, up to 5% apart.");
+  assert.equal(said(0), "ε is too small to be seen: all four files agree.");
 });
 
-test("four files that agree have one name", () => {
-  const name = (found) => epsilons.named(core, files, found);
-  assert.deepEqual(name([0.9999, 1, 1, 0.9996]), ["all four 1.00", "", "", ""]);
-  assert.deepEqual(name([1, 0.5, 0.1, 0.01]),
-    ["PyTorch 1.00", "TensorFlow 0.500", "Lasagne 0.100", "Theano 0.0100"]);
-});
-
-test("names that would overlap are moved down, in order", () => {
-  assert.deepEqual(epsilons.stacked([10, 200, 12, 11], 17), [10, 200, 44, 27]);
-  assert.deepEqual(epsilons.stacked([50, 10], 17), [50, 10]);
-});
-
-test("the names lie inside the picture and apart, at every width and size", () => {
-  const texts = files.map((file) => `${file.name} 1.0 × 10⁻⁴`);
-  for (const right of [276, 346, 708]) {
-    const scale = (e) => 40 + ((e + 8) / 10) * (right - 40);
-    const box = { right, x: scale, y: (v) => 54 - 45 * Math.log10(v), clear: () => 150 };
-    for (let exponent = -8; exponent <= 2; exponent += 0.5) {
-      const places = epsilons.labels(box, epsilons.answers(files, exponent), texts);
-      for (const { x, anchor } of places) {
-        assert.ok(anchor === "end" ? x >= 100 : x >= 40 && x <= right, `${x} of ${right}`);
-      }
-      const heights = places.map((p) => p.y).sort((a, b) => a - b);
-      heights.slice(1).forEach((y, i) => assert.ok(y - heights[i] >= 16.99));
-    }
+test("where no file normalises, PyTorch still gives half or more", () => {
+  for (const exponent of [-8, -7.5, -7.1]) {
+    const { found } = epsilons.answers(files, exponent);
+    assert.ok(found[0] >= 0.5 && found[0] <= 0.9 && Math.max(...found.slice(1)) < 1e-3);
+    assert.match(said(exponent), /^Only PyTorch, with ε outside the root, still gives half/);
   }
+  assert.match(said(-7), /^PyTorch still normalises/);
 });

@@ -49,10 +49,12 @@ test("every arrow key reaches the next tenth under every scale", () => {
 
 test("the finding is a sentence", () => {
   assert.match(said({}), /, RMSNorm leaves it in: their answers differ by up to \d\.\d\d\.$/);
-  assert.equal(said({ x: [1, -1, 2, -2] }), "LayerNorm finds no mean to take away, and the two norms agree.");
+  assert.equal(said({ x: [1, -1, 2, -2] }),
+    "LayerNorm finds no mean to take away, and the two norms agree.");
   assert.equal(said({ scale: 3 }),
     "Scaled by 3.00: neither norm moves, because both divide the factor away again.");
-  assert.match(said({ shift: 2 }), /^Shifted by 2.00: RMSNorm moves by up to .*, LayerNorm stays: it takes/);
+  assert.match(said({ shift: 2 }),
+    /^Shifted by 2.00: RMSNorm moves by up to .*, LayerNorm stays: it takes/);
   assert.match(said({ scale: -1 }), /both norms turn over and keep their size/);
   assert.match(said({ scale: 0, shift: 1 }), /all bars are equal/);
   assert.match(said({ scale: 0 }), /no size to divide by/);
