@@ -98,7 +98,7 @@ def cells(kind: str) -> list[tuple[str, str]]:
 
 def test_the_stubs_of_the_pages_have_the_signatures() -> None:
     asked = set()
-    for page, code in cells(":tags: [exercise]"):
+    for page, code in cells(":tags: [exercise"):
         name = re.search(r'check\("(\w+)"', code)[1]
         assert f"def {EXERCISES[name].signature}:" in code, page
         asked.add(name)
