@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import platform
 import sys
 from typing import Any
@@ -18,10 +19,27 @@ EXTRAS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status is 0, 1 after an error of the command, 2 for its usage."""
+    """Run one command; the exit status is 0, 1 after an error of the command, 2 for its usage.
+
+    It is 1, too, and nothing is said, when who reads the output (``| head``) wants no more of it.
+    """
+    try:
+        try:
+            return _status(arguments)
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()  # here, where a closed pipe can be noticed
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
+        return 1
+
+
+def _status(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError) as error:
         print(f"rmsnorm_edu {options.command}: {error}", file=sys.stderr)
         return 1
@@ -84,6 +102,7 @@ def _invariance(options: argparse.Namespace) -> None:
 
 def _record(options: argparse.Namespace) -> None:
     command = f"python -m rmsnorm_edu record {options.name}"
+    recorded.place(options.name, options.folder)  # before minutes of measuring
     data = measure_of(options.name)()
     print(recorded.write(options.name, data, command=command, folder=options.folder))
 

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,13 +87,27 @@ def test_record_measures_and_writes(tmp_path: Path, capsys, monkeypatch) -> None
 
 
 def test_an_error_of_the_command_is_one_line_on_stderr(tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(cli, "measure_of", lambda name: dict)
+    monkeypatch.setattr(cli, "measure_of", lambda name: pytest.fail("measured first"))
     nowhere = tmp_path / "missing"
     assert cli.main(["record", "numpy_ladder", "--folder", str(nowhere)]) == 1
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("rmsnorm_edu record: ")
-    assert said.err.count("\n") == 1
+    assert said.err == (
+        f"rmsnorm_edu record: folder {nowhere} does not exist: make it or give another\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["invariance", "--json"], ["info"], ["--help"]])
+def test_a_reader_who_leaves_hears_nothing(arguments: list[str]) -> None:
+    run = [sys.executable, "-W", "error", "-m", "rmsnorm_edu", *arguments]
+    read, write = os.pipe()
+    os.close(read)  # as `| true` does
+    try:
+        done = subprocess.run(run, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert done.stderr == ""
+    assert done.returncode in (0, 1)  # argparse forgives it in --help
 
 
 def test_every_record_that_is_measured_exists() -> None:

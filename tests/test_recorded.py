@@ -1,4 +1,5 @@
 import json
+import math
 import os
 from pathlib import Path
 
@@ -64,22 +65,108 @@ def test_a_failed_write_leaves_nothing_and_keeps_the_old(shelf: Path, monkeypatc
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match=r"cannot write .*trial\.json: disk full"):
         recorded.write("trial", {"a": 2}, command="third", folder=shelf)
     assert [p.name for p in shelf.iterdir()] == ["trial.json"]
     assert recorded.load("trial").data == {"a": 1}
 
 
-@pytest.mark.parametrize("name", ["", "../up", "With Space", "1st"])
-def test_a_name_is_a_plain_word(name: str, tmp_path: Path) -> None:
+CIRCLE: list = []
+CIRCLE.append(CIRCLE)
+NOT_KEPT = {
+    "masked": (np.ma.array([1.0, 2.0], mask=[0, 1]), TypeError, "masked values; fill them first"),
+    "long doubles": (np.ones(2, np.longdouble) / 3, TypeError, "cannot hold array"),
+    "long double": (np.longdouble("0.1"), TypeError, "cannot hold .*longdouble"),
+    "complex": (np.complex128(1j), TypeError, "cannot hold 1j"),
+    "objects": (np.array([None]), TypeError, "cannot hold array"),
+    "set": ({1, 2}, TypeError, "cannot hold"),
+    "like an array": (
+        {"dtype": "float64", "shape": [1], "values": "1"},
+        ValueError,
+        r"data\['v'\]\[0\] would not come back .*no keys dtype",
+    ),
+    "like no array": ({"dtype": "x", "shape": 1, "values": "y"}, (TypeError, ValueError), "x"),
+    "integer keys": ({1: 2}, ValueError, r"data\['v'\]\[0\] would not .*give strings as keys"),
+    "nan": (math.nan, ValueError, "nan and inf in arrays"),
+    "inf": (np.float64(math.inf), ValueError, "nan and inf in arrays"),
+    "half a letter": ("\ud800", ValueError, "surrogates not allowed"),
+    "circle": (CIRCLE, ValueError, "[Cc]ircular"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_KEPT)
+def test_what_would_not_come_back_keeps_the_old_record(what: str, shelf: Path) -> None:
+    recorded.write("trial", {"a": 1}, command="first", folder=shelf)
+    value, error, message = NOT_KEPT[what]
+    with pytest.raises(error, match=message):
+        recorded.write("trial", {"v": [value]}, command="second", folder=shelf)
+    assert [p.name for p in shelf.iterdir()] == ["trial.json"]
+    assert recorded.load("trial").data == {"a": 1}
+
+
+def test_what_json_can_hold_comes_back(shelf: Path) -> None:
+    nans = np.array([np.nan, -np.nan], np.float16)
+    data = {"pair": (1, "é"), "big": 10**400, "yes": np.True_, "f4": np.float32(0.1), "nan": nans}
+    recorded.write("trial", data, command="", folder=shelf)
+    back = recorded.load("trial").data
+    assert back["pair"] == [1, "é"]
+    assert back["big"] == 10**400
+    assert back["yes"] is True
+    assert np.float32(back["f4"]) == np.float32(0.1)
+    assert back["nan"].dtype == np.float16
+    assert np.isnan(back["nan"]).all()
+
+
+@pytest.mark.parametrize("data", [None, [1, 2], "words"])
+def test_data_is_a_dictionary(data: object, tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(TypeError, match=r"data is .*; give a dictionary"):
+        recorded.write("trial", data, command="", folder=tmp_path)
+    monkeypatch.delenv("RMSNORM_BOOK", raising=False)
+    with pytest.raises(TypeError, match=r"data is .*; give a dictionary"):
+        recorded.live("numpy_ladder", lambda: data)
+    with pytest.raises(TypeError, match="command = None is NoneType; give a string"):
+        recorded.write("trial", {}, command=None, folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "../up", "With Space", "1st", "a\n", None, 3])
+def test_a_name_is_a_plain_word(name: object, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="give lower-case letters"):
         recorded.write(name, {}, command="", folder=tmp_path)
+
+
+def test_a_place_is_a_folder_that_can_be_written_to(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "taken.json").mkdir()
+    for name, folder, message in (
+        ("trial", "none", "none does not exist: make it or give another"),
+        ("trial", "file", "file is not a folder: make it or give another"),
+        ("taken", "", "taken.json is a folder: move it away"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recorded.place(name, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    assert recorded.place("trial", "") == Path("trial.json")  # not the package's own
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(ValueError, match="cannot be written to"):
+        recorded.place("trial", tmp_path)
+
+
+@pytest.mark.parametrize("text", [
+    "", "{}", "[1]", '{"data": 1}', '{"data": {}, "provenance": {}}',
+    '{"data": {"dtype": "float64", "shape": [3], "values": "1"}, "provenance": {}}',
+])  # fmt: skip
+def test_a_damaged_record_is_named(text: str, shelf: Path) -> None:
+    (shelf / "bad.json").write_text(text)
+    with pytest.raises(ValueError, match=r"record 'bad' is damaged \(.*\): replace .*bad.json"):
+        recorded.load("bad")
 
 
 def test_live_shows_the_record_in_the_book_and_measures_in_a_notebook(monkeypatch) -> None:
     monkeypatch.setenv("RMSNORM_BOOK", "1")
     shown = recorded.live("numpy_ladder", lambda: pytest.fail("measured during the build"))
     assert shown == recorded.load("numpy_ladder")
+    monkeypatch.setenv("RMSNORM_BOOK", "0")
+    assert not recorded.building()
     monkeypatch.delenv("RMSNORM_BOOK")
     measured = recorded.live("numpy_ladder", lambda: {"shape": [1, 1]})
     assert measured.data == {"shape": [1, 1]}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+PARTS = {"machine", "versions", "date", "command", "commit"}  # of a record's provenance
 PACKAGES = ("numpy", "torch", "triton", "numba", "tensorflow", "jax", "pytensor", "ml_dtypes")
 
 
