@@ -117,6 +117,8 @@ def positive(value: SupportsIndex, name: str) -> int:
     size = _integer(value, name)
     if size < 1:
         raise ValueError(f"{name} = {size}; give an integer >= 1")
+    if size >= 2**63:
+        raise ValueError(f"{name} has {size.bit_length()} bits; no array is that large, give less")
     return size
 
 

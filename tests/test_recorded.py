@@ -85,7 +85,12 @@ NOT_KEPT = {
         ValueError,
         r"data\['v'\]\[0\] would not come back .*no keys dtype",
     ),
-    "like no array": ({"dtype": "x", "shape": 1, "values": "y"}, (TypeError, ValueError), "x"),
+    "like no array": (
+        {"dtype": "x", "shape": 1, "values": "y"},
+        ValueError,
+        r"cannot be read back: .*'x'.*no keys dtype",
+    ),
+    "like no text": ({"dtype": "int8", "shape": 1, "values": 2}, ValueError, "cannot be read"),
     "integer keys": ({1: 2}, ValueError, r"data\['v'\]\[0\] would not .*give strings as keys"),
     "nan": (math.nan, ValueError, "nan and inf in arrays"),
     "inf": (np.float64(math.inf), ValueError, "nan and inf in arrays"),

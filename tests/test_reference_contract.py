@@ -241,6 +241,7 @@ def test_partial_size_gives_advice_that_works() -> None:
     ((8, True), TypeError, "p = True is bool"),
     ((0, 0.5), ValueError, "n = 0; give an integer >= 1"),
     ((8.0, 0.5), TypeError, "n = 8.0 is float"),
+    ((10**400, 0.5, "floor"), ValueError, "n has 1329 bits; no array is that large"),
     ((8, 0.5, "round"), ValueError, 'rounding = \'round\'; it is "ceil"'),
     ((8, 0.5, np.array(["ceil", "floor"])), ValueError, 'rounding = array.*; it is "ceil"'),
 ])  # fmt: skip

@@ -128,10 +128,13 @@ def _text(record: dict[str, Any]) -> str:
     advice = "give strings as keys, nan and inf in arrays, no keys dtype + shape + values"
     try:
         text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False, default=_encoded)
-        lost = _lost(record, _decoded_text(text))
         text.encode("utf-8")
     except (RecursionError, ValueError) as error:
         raise ValueError(f"a record cannot hold this data: {error}; {advice}") from error
+    try:
+        lost = _lost(record, _decoded_text(text))
+    except (AttributeError, TypeError, ValueError) as error:  # a dictionary like a stored array
+        raise ValueError(f"this data cannot be read back: {error}; {advice}") from error
     if lost:
         raise ValueError(f"{lost} would not come back from a record as it is; {advice}")
     return text + "\n"
