@@ -2,16 +2,16 @@
 
 Arrays have shape (..., n): n features a row, any number of leading axes. Inputs are float16,
 float32 or float64 (or lists of floats); results are float64, new, and no input is written to.
-Nothing overflows or vanishes on the way: a result is inf or 0 when float64 cannot hold it itself.
-No unusual value warns. In `rms_norm`, its derivatives with respect to x and `weight_norm`, a row
-with nan is nan, ±inf gives nan at its place and 0 elsewhere, and a zero row is nan when eps = 0.
-With k that holds for the first k features; nan and ±inf behind them stay at their place in y. A
-row of `layer_norm`, and a feature of `batch_norm`, with nan or ±inf is nan: it has no mean. No
+`rms`, `rms_norm`, `layer_norm`, `batch_norm` and `weight_norm` are right for finite rows of any
+size: they scale before they square. In the derivatives, products of what comes in and x̂ must stay
+in float64's range. No unusual value warns. In `rms_norm` and `weight_norm` a row with nan is nan,
+±inf gives nan at its place and 0 elsewhere, and a zero row is nan when eps = 0. With k that holds
+for the first k features; nan and ±inf behind them stay at their place in y. A row of `layer_norm`
+or of a derivative, and a feature of `batch_norm`, with nan or ±inf is nan: it has no mean. No
 rows give an empty result. Wrong types raise TypeError, wrong shapes and sizes ValueError.
 """
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import SupportsIndex
@@ -32,7 +32,6 @@ from rmsnorm_edu._inputs import (
     rows,
     same_shape,
 )
-from rmsnorm_edu._wide import Wide
 
 _values_allowed = np.errstate(all="ignore")  # inf and nan are answers here, stated by the contract
 
@@ -80,12 +79,12 @@ def rms_norm(
     """
     x = rows(x)
     scale, root = _divisor(x, eps, k, eps_outside)
-    y = Wide(x) / scale / root  # Wide: the weight may bring it back
+    y = x / scale / root
     if weight is not None:
         y = y * feature_vector(weight, x, "weight")
     if bias is not None:
         y = y + feature_vector(bias, x, "bias")
-    return y.floats()
+    return y
 
 
 @_values_allowed
@@ -106,8 +105,14 @@ def rms_norm_vjp(
     `eps_outside`, its subgradient is 0. Errors as `rms_norm`, and ValueError for a dy of another
     shape. Source: Zhang & Sennrich 2019, equations (8) and (9).
     """
-    dx, dweight = _vjp(dy, rows(x), weight, eps, k, eps_outside)
-    return dx.floats(), dweight
+    x = rows(x)
+    dy = same_shape(dy, x, "dy")
+    scale, root = _divisor(x, eps, k, eps_outside)
+    xhat = x / scale / root
+    u = dy if weight is None else dy * feature_vector(weight, x, "weight")
+    along = np.sum(u * xhat, axis=-1, keepdims=True)
+    dx = (u - _slope(x, xhat, k, eps_outside) * along) / root / scale
+    return dx, None if weight is None else _sum_of_rows(dy * xhat)
 
 
 @_values_allowed
@@ -130,16 +135,16 @@ def rms_norm_jvp(
     x = rows(x)
     dx = same_shape(dx, x, "dx")
     scale, root = _divisor(x, eps, k, eps_outside)
-    xhat = Wide(x) / scale / root
-    growth = _slope(x, eps, k, eps_outside).absorbing(Wide(dx)).sum()
-    dy = (Wide(dx) - xhat.absorbing(growth)) / scale / root
+    xhat = x / scale / root
+    growth = np.sum(_slope(x, xhat, k, eps_outside) * dx, axis=-1, keepdims=True)
+    dy: Array = (dx - xhat * growth) / root / scale
     if weight is not None:
         dy = dy * feature_vector(weight, x, "weight")
     elif dweight is not None:
         raise ValueError("dweight without weight: pass the weight that moves, too")
     if dweight is not None:
         dy = dy + xhat * feature_vector(dweight, x, "dweight")
-    return dy.floats()
+    return dy
 
 
 def partial_size(n: SupportsIndex, p: float, rounding: str = "ceil") -> int:
@@ -162,7 +167,7 @@ def partial_size(n: SupportsIndex, p: float, rounding: str = "ceil") -> int:
         raise ValueError(f'rounding = {rounding!r}; it is "ceil" (paper) or "floor" (2019 code)')
     k = math.ceil(n * Fraction(str(p))) if rounding == "ceil" else int(n * float(p))
     if k == 0:
-        enough = Context(prec=3, rounding=ROUND_CEILING).divide(Decimal(1), Decimal(n))
+        enough = f"{min(1.0, 1.005 / n):.4g}"  # a little more than 1 / n, which rounds both ways
         raise ValueError(f'int({n} * {p}) = {crash}; take p >= {enough} or rounding="ceil"')
     return k
 
@@ -192,8 +197,8 @@ def layer_norm_vjp(
 ) -> tuple[Array, Array | None]:
     """Gradients (dx, dweight) of Σ dy·y for `layer_norm`: those of `rms_norm`, dx centred."""
     centred, unit = _centred(rows(x))
-    dx, dweight = _vjp(dy, centred, weight, eps, None, False)
-    return (dx.without_mean() / unit).floats(), dweight
+    dx, dweight = rms_norm_vjp(dy, centred, weight, eps=eps)
+    return _without_mean(dx) / unit, dweight
 
 
 @_values_allowed
@@ -215,12 +220,12 @@ def batch_norm(
             "give at least one"
         )
     features = x.reshape(-1, x.shape[-1]).T
-    y = Wide(np.ascontiguousarray(layer_norm(features, eps=eps).T).reshape(x.shape))
+    y = np.ascontiguousarray(layer_norm(features, eps=eps).T).reshape(x.shape)
     if weight is not None:
         y = y * feature_vector(weight, x, "weight")
     if bias is not None:
         y = y + feature_vector(bias, x, "bias")
-    return y.floats()
+    return y
 
 
 @_values_allowed
@@ -236,9 +241,8 @@ def weight_norm(v: ArrayLike, gain: ArrayLike | None = None) -> Array:
     v = rows(v, "v")
     if v.ndim != 2:
         raise ValueError(f"v has shape {v.shape}; give a weight matrix, (outputs, inputs)")
-    scale, root = _divisor(v, 0.0, None, False)
-    unit = Wide(v) / scale / root / math.sqrt(v.shape[-1])
-    return (unit if gain is None else unit * row_vector(gain, v, "gain")).floats()
+    unit = rms_norm(v, eps=0.0) / math.sqrt(v.shape[-1])
+    return unit if gain is None else unit * row_vector(gain, v, "gain")
 
 
 def _divisor(
@@ -260,31 +264,15 @@ def _divisor(
     return scale, np.sqrt(mean_square + eps / scale / scale)
 
 
-def _vjp(
-    dy: ArrayLike,
-    x: Array,
-    weight: ArrayLike | None,
-    eps: float,
-    k: SupportsIndex | None,
-    eps_outside: bool,
-) -> tuple[Wide, Array | None]:
-    dy = same_shape(dy, x, "dy")
-    scale, root = _divisor(x, eps, k, eps_outside)
-    xhat = Wide(x) / scale / root
-    u = Wide(dy) if weight is None else Wide(dy) * feature_vector(weight, x, "weight")
-    along = (u * xhat).sum()
-    dx = (u - _slope(x, eps, k, eps_outside).absorbing(along)) / scale / root
-    return dx, None if weight is None else (xhat * dy).sum_of_rows().floats()
-
-
-def _slope(x: Array, eps: float, k: SupportsIndex | None, eps_outside: bool) -> Wide:
+def _slope(x: Array, xhat: Array, k: SupportsIndex | None, eps_outside: bool) -> Array:
     """∂D/∂xᵢ: with eps inside x̂ᵢ/k, outside xᵢ/(k·RMS), 0 at a zero row; 0 beyond the first k."""
     size = checked_k(k, x)
-    first = np.where(np.arange(x.shape[-1]) < size, x, 0.0)
-    scale, root = _divisor(x, 0.0 if eps_outside else eps, k, False)
+    first = xhat[..., :size]
     if eps_outside:
-        root = np.where(root == 0, eps, root)  # a zero row: 0 / eps
-    return Wide(first) / scale / root / size
+        first = np.where(first == 0, 0.0, rms_norm(x[..., :size], eps=0.0))
+    slope = np.zeros_like(x)
+    slope[..., :size] = first / size
+    return slope
 
 
 def _magnitude(x: Array, floor: float = 0.0) -> Array:
@@ -294,7 +282,21 @@ def _magnitude(x: Array, floor: float = 0.0) -> Array:
 
 
 def _centred(x: Array) -> tuple[Array, Array]:
-    """(x − mean) / unit and the unit of each row: 4 where the difference may overflow, else 1."""
-    unit = np.where(_magnitude(x) > 2.0**1000, 4.0, 1.0)
-    centred = (Wide(x) / unit).without_mean().floats()
+    """(x − mean) / unit, and each row's unit: 1, or what keeps the sum of huge entries finite."""
+    huge = _magnitude(x) > 2.0**960
+    unit = np.where(huge, 2.0 ** (2 + x.shape[-1].bit_length()), 1.0)
+    centred = _without_mean(x / unit)
     return centred, np.where(np.any(centred, axis=-1, keepdims=True), unit, 1.0)
+
+
+def _without_mean(x: Array) -> Array:
+    """x − mean; the second pass takes away what rounding the first mean left behind."""
+    for _ in range(2):
+        x = x - np.mean(x, axis=-1, keepdims=True)
+    return x
+
+
+def _sum_of_rows(a: Array) -> Array:
+    """Sum over all axes but the last, pairwise: a contiguous axis is what NumPy sums so."""
+    total: Array = np.sum(np.ascontiguousarray(a.reshape(-1, a.shape[-1]).T), axis=-1)
+    return total
