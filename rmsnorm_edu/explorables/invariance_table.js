@@ -253,7 +253,7 @@ function table({ core, data: { methods, changes, example }, hands }) {
 function guesses({ core, hands }) {
   const words = ["stay", "move"];
   const asked = core.node("p", { class: "rmsn-asked" });
-  const buttons = words.map((w) => core.button(w, () => hands.guess(w), "guess"));
+  const buttons = words.map((w) => core.button(w, () => hands.guess(w), "answer"));
   return {
     el: core.node("div", { class: "rmsn-guess", role: "group", "aria-label": "Your guess" },
       asked, core.node("span", {}, "Guess: the outputs"), ...buttons),
