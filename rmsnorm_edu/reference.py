@@ -215,10 +215,7 @@ def batch_norm(
     """
     x = rows(x)
     if x.size == 0:
-        raise ValueError(
-            f"x has shape {x.shape}; batch_norm takes its statistics from the rows: "
-            "give at least one"
-        )
+        raise ValueError(f"x has shape {x.shape}; batch_norm needs rows: give at least one")
     features = x.reshape(-1, x.shape[-1]).T
     y = np.ascontiguousarray(layer_norm(features, eps=eps).T).reshape(x.shape)
     if weight is not None:
