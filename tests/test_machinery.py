@@ -188,7 +188,7 @@ def test_an_equation_says_what_it_is_and_the_table_lists_it(
 ) -> None:
     assert "reference.rms · 1 test" in article.select_one(".equation-chip.derived").text
     told = (refused.page.parent / "reference" / "how_tested.html").read_text(encoding="utf-8")
-    assert "tests/test_it.py::test_it" in told
+    assert "test_it.py::test_it" in told
 
 
 def test_a_page_keeps_the_first_copy_of_shared_code() -> None:
