@@ -1,12 +1,14 @@
 """`check`: it never raises, shrinks to the smallest input, and says what is wrong."""
 
 import html.parser
+import sys
 
 import numpy as np
 import pytest
 
 from rmsnorm_edu import checks
 from rmsnorm_edu.checks import check
+from rmsnorm_edu.checks.answers import answer
 from rmsnorm_edu.checks.shrink import shrink
 
 
@@ -34,6 +36,18 @@ class HostileError(Exception):
 
 def hostile_error(x):
     raise HostileError
+
+
+def leaves(x):
+    sys.exit(0)
+
+
+def stops(x):
+    raise GeneratorExit
+
+
+def interrupts(x):
+    raise KeyboardInterrupt
 
 
 def not_begun(*arguments):
@@ -65,6 +79,8 @@ def test_an_empty_stub_is_told_so_with_a_case_worth_looking_at(empty) -> None:
         (lambda x: right(x) + 0j, "something else than numbers"),
         (lambda x: 10**400, "something else than numbers"),
         (hostile_error, "raised an error"),
+        (leaves, "raised an error"),
+        (stops, "raised an error"),
         (lambda x: [[1.0], [2.0, 3.0]], "something else than numbers"),
         (lambda x: None if x.ndim > 1 else right(x), "returned nothing for this"),
         (lambda x: np.nan * right(x), "nan"),
@@ -88,6 +104,22 @@ def test_what_is_no_function_or_no_exercise_is_explained() -> None:
     assert not check("convict_l2", np.array([3.0, 4.0])).ok
     assert "No evidence yet" in check("convict_l2", not_begun).text
     assert not check(["rms"], right).ok
+    assert "a Hostile" in check(Hostile(), len).text
+    assert not check("rms", Hostile()).ok
+
+
+def test_whoever_presses_the_stop_button_is_let_out() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        check("rms", interrupts)
+
+
+def test_arguments_are_handed_over_as_they_lie_in_memory() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for laid in (x, np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2], x[0], x[:, 1]):
+        flags = answer(lambda a: (a.flags.c_contiguous, a.flags.f_contiguous), (laid,)).value
+        assert flags == (laid.flags.c_contiguous, laid.flags.f_contiguous)
+        assert not np.shares_memory(answer(lambda a: a, (laid,)).value, laid)
+        np.testing.assert_array_equal(answer(lambda a: a, (laid,)).value, laid)
 
 
 def test_the_smallest_input_is_shown() -> None:

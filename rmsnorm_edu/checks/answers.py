@@ -76,7 +76,8 @@ def check(name: str, function: Callable[..., Any]) -> Result:
 def _verdict(name: str, function: Callable[..., Any]) -> Result:
     exercise = EXERCISES.get(name) if isinstance(name, str) else None
     if exercise is None:
-        return Result(False, f"There is no exercise {name!r}. There are: {', '.join(EXERCISES)}.")
+        there = ", ".join(EXERCISES)
+        return Result(False, f"There is no exercise {text.shown(name)}. There are: {there}.")
     if not callable(function):
         call = f'check("{name}", {exercise.signature.split("(")[0]})'
         return Result(False, f"Give the function itself, without calling it: {call}.")
@@ -87,15 +88,26 @@ def _verdict(name: str, function: Callable[..., Any]) -> Result:
 
 def answer(function: Callable[..., Any], arguments: Arguments) -> Answer:
     """Call `function` on copies. Its overflows and divisions by 0 show in its value."""
-    copies = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+    copies = tuple(_copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
     try:
         with np.errstate(all="ignore"):
             value = function(*copies)
-    except Exception as error:  # the reader's own code: any error is an answer
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the reader's own code: any error is an answer, and exit()
         return Answer(error=text.of_error(error))
     pairs = zip(copies, arguments, strict=True)
     wrote = any(isinstance(a, np.ndarray) and not np.array_equal(a, b) for a, b in pairs)
     return Answer(value, wrote=wrote)
+
+
+def _copy(a: NDArray[Any]) -> NDArray[Any]:
+    """A copy laid out as `a` is: by rows, by columns, or with gaps between its numbers."""
+    if a.flags.forc:
+        return a.copy(order="K")
+    copy: NDArray[Any] = np.zeros((*a.shape, 2), a.dtype)[..., 0]
+    copy[...] = a
+    return copy
 
 
 def _examination(name: str, task: Task, function: Callable[..., Any]) -> Result:

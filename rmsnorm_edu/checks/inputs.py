@@ -1,7 +1,7 @@
 """The inputs on which an implementation of RMSNorm shows what it does."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,23 @@ _TINY = {"float16": 1e-4, "bfloat16": 1e-12, "float32": 1e-12, "float64": 1e-60}
 _PLAIN = {"one feature": (3, 1), "one row": (1, 7), "square": (5, 5), "no columns alike": (4, 6)}
 
 
+_SMALL = {"float16": 2e-3}  # with eps = 0; 1/RMS stays far inside the type
+_WIDE = ("huge", "tiny", "mixed", "near", "small", "long", "thousands")
+
+
 @dataclass(frozen=True)
 class Case:
-    """One input: x and dy (rows, n), weight (n,), of one type; `kind` says what is special."""
+    """One input: x and dy (rows, n), weight (n,), of one type; `kind` says what is special.
+
+    `strided`: x and dy do not lie row after row without gaps, which an implementation may refuse.
+    """
 
     kind: str
     x: Array
     weight: Array
     dy: Array
     eps: float
+    strided: bool = False
 
 
 def cases(seed: int, dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
@@ -34,12 +42,28 @@ def cases(seed: int, dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[
     """
     rng = np.random.default_rng(seed)
     for kind, x in _rows(rng, dtype.name):
-        if narrow and kind.split()[0] in ("huge", "tiny", "mixed", "near", "long"):
+        if narrow and kind.split()[0] in _WIDE:
             continue
         eps = 0.125 if narrow else float(rng.choice(EPS))
         if kind.startswith("near"):
             x = x * np.sqrt(eps)
-        yield _case(kind, x, eps, rng, dtype)
+        case = _case(kind, x, 0.0 if "eps = 0" in kind else eps, rng, dtype)
+        yield _CHANGED.get(kind, _as_it_is)(case)
+
+
+def long_cases(dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
+    """Long inputs, enough once: more rows than a block, more features than one.
+
+    The last features are the largest, so that to leave out any is to be far off. (Rows by the ten
+    thousand would catch a grid's 65,535, but a wrong program that broadcasts them against each
+    other would take the machine's memory with it.)
+    """
+    rng = np.random.default_rng(0)
+    yield _case("thousands of rows", _normal(rng, (2_051, 2)), 0.125, rng, dtype)
+    if not narrow:
+        x = _normal(rng, (1, 8197))
+        x[:, -5:] *= 30.0
+        yield _case("thousands of features", x, 1e-5, rng, dtype)
 
 
 def _rows(rng: np.random.Generator, dtype: str) -> Iterator[tuple[str, Array]]:
@@ -49,12 +73,16 @@ def _rows(rng: np.random.Generator, dtype: str) -> Iterator[tuple[str, Array]]:
     with_zeros = _normal(rng, (3, 8))
     with_zeros[1] = 0.0
     yield "a row of zeros", with_zeros
+    for kind in _CHANGED:
+        yield kind, _normal(rng, (3, 4))
     yield "near the root of eps", _normal(rng, (5, 6)) * np.logspace(-1, 1, 5)[:, np.newaxis]
     yield "a large mean", _normal(rng, (3, 9)) + 10.0
+    sizes = np.array([[1.0], [0.1], [_SMALL.get(dtype, 1e-5)]])
+    yield "small numbers and eps = 0", rng.uniform(1.0, 3.0, (3, 5)) * sizes
     yield "huge numbers", rng.uniform(-3, 3, (3, 5)) * _HUGE[dtype]
     yield "tiny numbers", rng.uniform(-3, 3, (3, 5)) * _TINY[dtype]
     yield "mixed sizes", _normal(rng, (4, 5)) * np.array([[1e-2], [1.0], [30.0], [1e3]])
-    yield "many rows", _normal(rng, (int(rng.integers(130, 200)), 3))
+    yield "many rows", _normal(rng, (int(rng.integers(300, 600)), 3))
     yield "many features", _normal(rng, (2, int(rng.integers(65, 160)) * 2 + 1))
     yield "long rows of one sign", rng.uniform(1.0, 3.0, (2, 1025))
 
@@ -70,3 +98,30 @@ def _case(kind: str, x: Array, eps: float, rng: np.random.Generator, dtype: np.d
     weight = signs * rng.uniform(1.2, 2.5, n) ** rng.choice([-1.0, 1.0], n)
     dy = rng.normal(0.3, 1.0, x.shape)
     return Case(kind, x.astype(dtype), weight.astype(dtype), dy.astype(dtype), eps)
+
+
+def _as_it_is(case: Case) -> Case:
+    return case
+
+
+def _zero_weight(case: Case) -> Case:
+    weight = case.weight.copy()
+    weight[1] = 0
+    return replace(case, weight=weight)
+
+
+def _by_columns(case: Case) -> Case:
+    x, dy = np.asfortranarray(case.x), np.asfortranarray(case.dy)
+    return replace(case, x=x, dy=dy, strided=True)
+
+
+def _with_gaps(case: Case) -> Case:
+    x, weight, dy = (np.repeat(a, 2, axis=-1)[..., ::2] for a in (case.x, case.weight, case.dy))
+    return replace(case, x=x, weight=weight, dy=dy, strided=True)
+
+
+_CHANGED = {
+    "a weight of 0": _zero_weight,
+    "arrays stored by columns": _by_columns,
+    "arrays with gaps in memory": _with_gaps,
+}

@@ -10,8 +10,9 @@ class Failure:
     """One way in which a function fails.
 
     `function` is "forward" or "vjp", `fault` what is wrong ("y", "dx", "dweight", "dtype",
-    "shape", "nan", "written to", "raised"), `reason` a sentence, `code` the smallest input found
-    with what came out and what should; `kinds` of inputs it fails on, `inputs` how many of them.
+    "shape", "nan", "written to", "raised", "changing"), `reason` a sentence, `code` the smallest
+    input found with what came out and what should; `kinds` of inputs it fails on, `inputs` how
+    many of them.
     """
 
     function: str
@@ -53,6 +54,8 @@ class Report:
         return [(self._sentence(failure), failure.code) for failure in self.failures]
 
     def _sentence(self, failure: Failure) -> str:
+        if failure.fault == "changing":  # the others were not tried
+            return f"{failure.function} ({self.against}): {failure.reason}"
         every = len(failure.kinds) == self.kinds
         where = "every kind of input" if every else ", ".join(failure.kinds)
         return (

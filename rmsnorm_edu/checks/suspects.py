@@ -1,6 +1,7 @@
 """Wrong programs that `verify` knows: a result that equals one's tells its reason."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,35 +61,67 @@ DWEIGHT = (
 _KNOWN = {"y": (FORWARD, 0), "dx": (DX, 0), "dweight": (DWEIGHT, 1)}
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A result on `arguments`: `off` by so much, of which rounding explains `allowed`."""
+
+    arguments: Arguments
+    mine: Any
+    off: Any
+    allowed: Any
+
+    @property
+    def far(self) -> Any:
+        """Where it is far beyond rounding."""
+        return self.off > 10 * np.max(self.allowed)
+
+
 def reason(
     judge: "Judge", function: str, what: str, call: Callable[..., Any], examples: list[Arguments]
 ) -> str:
     """The reason of the wrong program that explains the errors of `call` on all `examples`, or "".
 
     It explains one when what `call` gives lies ten times nearer to it than to the truth; near
-    enough is what rounding explains, but some error has to be far beyond that.
+    enough is what rounding explains, but some number has to be far beyond that, and the wrong
+    program has to have a number there, too.
     """
     if what not in _KNOWN:
         return ""
     wrongs, place = _KNOWN[what]
-    found = []
-    for arguments in examples:
-        value = answer(call, arguments).value
-        mine = np.asarray(value if what == "y" else value[place], dtype=np.float64)
-        error = np.max(np.abs(mine - judge.truth(function, arguments)[place]))
-        found.append((arguments, mine, error, np.max(judge.allowed(what, arguments))))
-    if not any(error > 10 * allowed for _, _, error, allowed in found):
-        return ""
-    for wrong in wrongs:
-        if all(_near(wrong, *one) for one in found):
-            return wrong.reason
-    return ""
+    found = [_seen(judge, function, (what, place), call, arguments) for arguments in examples]
+    seen = [one for one in found if one is not None]  # the others gave something else this time
+    return next((wrong.reason for wrong in wrongs if _explains(wrong, seen)), "")
 
 
-def _near(wrong: Wrong, arguments: Arguments, mine: Any, error: float, allowed: float) -> bool:
-    wide = tuple(a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in arguments)
-    theirs = answer(wrong.answer, wide).numbers
-    if theirs is None or theirs.shape != mine.shape:
-        return False
-    apart = np.nan_to_num(np.abs(mine - theirs), nan=0.0)  # 0/0 may have come out as anything
-    return bool(np.max(apart) <= max(0.1 * error, 2 * allowed))
+def _seen(
+    judge: "Judge",
+    function: str,
+    result: tuple[str, int],
+    call: Callable[..., Any],
+    arguments: Arguments,
+) -> _Seen | None:
+    what, place = result
+    results = judge.results(function, call, arguments)
+    if not isinstance(results, tuple):
+        return None
+    mine = results[place].astype(np.float64)
+    off = np.abs(mine - judge.truth(function, arguments)[place])
+    return _Seen(arguments, mine, off, judge.allowed(what, arguments))
+
+
+def _explains(wrong: Wrong, seen: list[_Seen]) -> bool:
+    theirs = [_result(wrong, one) for one in seen]
+    pairs = [(one, a) for one, a in zip(seen, theirs, strict=True) if a is not None]
+    told = any(np.any(one.far & ~np.isnan(a)) for one, a in pairs)
+    return told and len(pairs) == len(seen) and all(_near(*pair) for pair in pairs)
+
+
+def _result(wrong: Wrong, one: _Seen) -> Any:
+    wide = (a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in one.arguments)
+    theirs = answer(wrong.answer, tuple(wide)).numbers
+    return theirs if theirs is not None and theirs.shape == one.mine.shape else None
+
+
+def _near(one: _Seen, theirs: Any) -> bool:
+    apart = np.nan_to_num(np.abs(one.mine - theirs), nan=0.0)  # 0/0 may have come out as anything
+    return bool(np.max(apart) <= max(0.1 * np.max(one.off), 2 * np.max(one.allowed)))

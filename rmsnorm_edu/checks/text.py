@@ -12,16 +12,16 @@ def shown(value: Any) -> str:
         value = value.astype(np.float64)
     if isinstance(value, np.ndarray | np.number | float):
         return _numbers(np.asarray(value))
-    if callable(value) and hasattr(value, "__name__"):
-        return str(value.__name__)
     try:
+        if callable(value) and hasattr(value, "__name__"):
+            return str(value.__name__)
         text = " ".join(repr(value).split())
-    except Exception:  # the reader's object: its __repr__ may do anything
+    except Exception:  # the reader's object: its methods may do anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def of_error(error: Exception) -> str:
+def of_error(error: BaseException) -> str:
     """``ValueError: message``, in one line."""
     try:
         message = " ".join(str(error).split())
