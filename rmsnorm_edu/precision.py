@@ -60,7 +60,8 @@ def bound(
     to 0.2 of it for y, 0.02 to 0.06 for dx and dweight.
 
     For absurdly many features the bound is inf: it promises nothing. Raises ValueError for an
-    unknown dtype or word and for n, rows < 1, TypeError for an n or rows that is no integer.
+    unknown dtype or word and for n or rows < 1 or beyond any array, TypeError for an n or rows
+    that is no integer.
 
     >>> f"{bound('float32', 1024, summation='pairwise'):.1e}"
     '1.5e-06'

@@ -23,14 +23,14 @@ def test_300_seeds_do_not_reject_what_is_right() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_forwards_pass_in_any_order_of_sums(name: str, dtype: str) -> None:
-    report = verify(RIGHT[name], dtype=dtype, seeds=4)
+    report = verify(RIGHT[name], dtype=dtype, seeds=2)
     assert report.ok, report
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", RIGHT_VJP)
 def test_right_gradients_pass(name: str, dtype: str) -> None:
-    report = verify(vjp=RIGHT_VJP[name], dtype=dtype, seeds=4)
+    report = verify(vjp=RIGHT_VJP[name], dtype=dtype, seeds=2)
     assert report.ok, report
 
 

@@ -5,8 +5,6 @@ import sys
 import numpy as np
 import pytest
 from implementations import (
-    RIGHT,
-    RIGHT_VJP,
     WRONG,
     forward_by,
     gradients,
@@ -118,6 +116,17 @@ def test_a_clear_error_is_an_answer_to_a_strided_array_but_to_no_other():
     assert not report.ok
 
 
+def test_a_function_that_always_raises_is_wrong_everywhere():
+    assert "ValueError: no. Wrong on 20 of 20 inputs: every kind of input." in repr(
+        verify(refusing, seeds=1)
+    )
+
+
+def test_an_error_beyond_float64_is_reported_without_a_warning():
+    report = verify(lambda x, w, eps: np.full_like(x, 1e308), dtype="float64", seeds=1)
+    assert "what rounding explains" in repr(report)
+
+
 def test_the_inputs_have_the_corners():
     float32 = np.dtype(np.float32)
     seen = [*cases(0, float32), *long_cases(float32)]
@@ -158,6 +167,10 @@ def after(calls, first, then):
     return forward
 
 
+def refusing(x, weight, eps):
+    raise ValueError("no")
+
+
 def raising(x, weight, eps):
     raise RuntimeError("now and then")
 
@@ -185,12 +198,13 @@ def test_now_and_then_is_a_fault_of_its_own(calls, other):
 
 
 @pytest.mark.parametrize("then", OTHERS)
-@pytest.mark.parametrize("calls", [1, 28, 60])
+@pytest.mark.parametrize("calls", [1, 40])
 def test_a_function_that_turns_while_it_is_judged_gets_a_report(calls, then):
     for first in (doubled, right, WRONG["L2"][0]):
         report = verify(after(calls, first, OTHERS[then]), seeds=2)
         assert not report.ok
-        assert repr(report).startswith("○ ")
+        for failure in report.failures:
+            assert (failure.fault == "changing") == ("one and the same" in failure.reason)
 
 
 def test_sums_in_a_new_order_each_time_are_noticed():
@@ -283,11 +297,3 @@ def test_what_cannot_be_judged_is_told_the_fix(keywords, error, words):
 
 def test_types_are_taken_in_any_byte_order():
     assert verify(right, dtype=">f4", seeds=1).ok
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_long_inputs_are_right_in_every_order_of_sums(dtype):
-    for name, function in RIGHT.items():
-        assert verify(function, dtype=dtype, seeds=1).ok, name
-    for name, function in RIGHT_VJP.items():
-        assert verify(vjp=function, dtype=dtype, seeds=1).ok, name

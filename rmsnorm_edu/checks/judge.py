@@ -72,7 +72,7 @@ class Judge:
         """What `call(*arguments)` gives, copied, if these are arrays of the right form."""
         found = answer(call, arguments)
         if found.error:
-            return Fault("raised", f"it raised {found.error}", found.error, "an array")
+            return Fault("raised", f"it raised {found.error}.", found.error, "an array")
         if found.wrote:
             return Fault("written to", "it wrote into its argument.", "a changed argument")
         names = _RESULTS[function]
@@ -122,7 +122,7 @@ class Judge:
         error, allowed = np.abs(wide - truth), self.allowed(name, arguments)
         if np.all(error <= allowed):
             return None
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             times = float(np.max(np.where(error > allowed, error / allowed, 0.0)))
         said = f"{name} is off by {times:.2g} times what rounding explains."
         return Fault(name, said, text.shown(got), text.shown(truth))
@@ -202,7 +202,7 @@ def _failures(judge: Judge, name: str, call: Function, inputs: list[Case]) -> li
         again = faults < _SURE if fault else case.kind not in kinds
         if again and _changes(judge, name, call, case, fault):
             return [_failure(judge, name, call, _CHANGING.what, [(case, _CHANGING)])]
-        if fault and not (fault.what == "raised" and case.strided):  # it may say that it cannot
+        if fault and not _refused(judge, name, call, case, fault):
             found.setdefault(fault.what, []).append((case, fault))
         kinds.add(case.kind)
         faults += fault is not None
@@ -217,6 +217,15 @@ def _changes(judge: Judge, name: str, call: Function, case: Case, fault: Fault |
     return again is None or again.what != fault.what
 
 
+def _refused(judge: Judge, name: str, call: Function, case: Case, fault: Fault) -> bool:
+    """Whether the fault is no more than an error that says no to strides."""
+    if fault.what != "raised" or not case.strided:
+        return False
+    dense = (a.copy() if isinstance(a, np.ndarray) else a for a in _arguments(name, case))
+    again = judge.fault(name, call, tuple(dense))
+    return again is None or again.what != "raised"
+
+
 def _failure(
     judge: Judge, name: str, call: Function, what: str, failing: list[tuple[Case, Fault]]
 ) -> Failure:
@@ -228,7 +237,7 @@ def _failure(
         known = suspects.reason(judge, name, what, call, examples)
     kinds = tuple(dict.fromkeys(case.kind for case, _ in failing))
     code = text.lines(text.call(name, smallest), fault.got, fault.expected)
-    return Failure(name, what, known or fault.reason, code, kinds, len(failing))
+    return Failure(name, fault.what, known or fault.reason, code, kinds, len(failing))
 
 
 def _smallest(
