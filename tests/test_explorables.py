@@ -196,8 +196,13 @@ def test_the_vendored_files_are_those_of_the_manifest(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")
     vendor = importlib.import_module("vendor")
     assert vendor.mismatches() == []
-    assert {entry["licence"] for entry in vendor.entries()} == {"ISC", "Apache-2.0"}
-    assert all((ROOT / file).is_file() for file in (vendor.D3_LICENCE, "vendor/mathjax/LICENSE"))
+    assert {e["licence"] for e in vendor.entries()} == {"ISC", "Apache-2.0", "OFL-1.1"}
+    licences = [vendor.D3_LICENCE, "vendor/mathjax/LICENSE"]
+    licences += [f"vendor/fonts/{family}.LICENSE" for family in vendor.FONTS]
+    assert all((ROOT / file).is_file() for file in licences)
+    named = {entry["file"] for entry in vendor.entries()}
+    fonts = {p.relative_to(ROOT).as_posix() for p in (ROOT / "vendor" / "fonts").glob("*.woff2")}
+    assert fonts <= named, "every font that is served is in the manifest"
     monkeypatch.setattr(vendor, "entries", lambda: [{"file": "README.md", "sha256": "0"}])
     assert len(vendor.mismatches()) == 1, "a changed file is noticed"
 

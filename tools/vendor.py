@@ -21,6 +21,7 @@ MANIFEST = ROOT / "vendor" / "manifest.json"
 D3 = "rmsnorm_edu/explorables/d3.js"
 D3_LICENCE = "rmsnorm_edu/explorables/d3.LICENSE.txt"
 MATHJAX = "vendor/mathjax/tex-svg-full.js"
+FONTS = {"source-serif-4": ("normal", "italic"), "source-sans-3": ("normal",)}
 ESBUILD = ["--bundle", "--minify", "--format=esm", "--target=es2020", "--legal-comments=none"]
 
 
@@ -56,14 +57,28 @@ def fetch(work: Path) -> dict[str, bytes]:
         D3_LICENCE: d3_licence(work).encode(),
         MATHJAX: (mathjax / "es5" / "tex-svg-full.js").read_bytes(),
         "vendor/mathjax/LICENSE": (mathjax / "LICENSE").read_bytes(),
+        **fonts(work),
     }
+
+
+def fonts(work: Path) -> dict[str, bytes]:
+    """The faces that the book's css names, in Latin, upright ones in Greek too; the licences."""
+    found = {}
+    for family, styles in FONTS.items():
+        package = work / "node_modules" / "@fontsource-variable" / family
+        faces = [f"{family}-latin-wght-{style}.woff2" for style in styles]
+        for face in [*faces, f"{family}-greek-wght-normal.woff2"]:
+            found[f"vendor/fonts/{face}"] = (package / "files" / face).read_bytes()
+        found[f"vendor/fonts/{family}.LICENSE"] = (package / "LICENSE").read_bytes()
+    return found
 
 
 def d3_packages() -> dict[str, str]:
     """Name and version of what is in the bundle: the locked packages needed at run time."""
     lock = json.loads((RECIPE / "package-lock.json").read_text(encoding="utf-8"))
     names = {k.removeprefix("node_modules/"): v for k, v in lock["packages"].items() if k}
-    return {n: v["version"] for n, v in names.items() if not v.get("dev") and n != "mathjax"}
+    used = {n: v["version"] for n, v in names.items() if not v.get("dev") and n != "mathjax"}
+    return {n: version for n, version in used.items() if not n.startswith("@fontsource")}
 
 
 def d3_licence(work: Path) -> str:
@@ -85,6 +100,7 @@ def manifest(files: dict[str, bytes]) -> list[dict[str, str]]:
     mathjax = lock["node_modules/mathjax"]["version"]
     esbuild = lock["node_modules/esbuild"]["version"]
     bundle = ", ".join(f"{name} {version}" for name, version in packages.items())
+    faces = [face for face in files if face.endswith(".woff2")]
     return [
         {
             "file": D3,
@@ -102,7 +118,22 @@ def manifest(files: dict[str, bytes]) -> list[dict[str, str]]:
             "sha256": digest(files[MATHJAX]),
             "source": f"npm mathjax@{mathjax}, es5/tex-svg-full.js",
         },
+        *(font_entry(face, files[face], lock) for face in faces),
     ]
+
+
+def font_entry(file: str, content: bytes, lock: dict[str, dict[str, str]]) -> dict[str, str]:
+    """The manifest's entry of vendor/fonts/FAMILY-SUBSET-wght-STYLE.woff2."""
+    family = next(family for family in FONTS if Path(file).name.startswith(family))
+    version = lock[f"node_modules/@fontsource-variable/{family}"]["version"]
+    return {
+        "file": file,
+        "name": family.replace("-", " ").title(),
+        "version": version,
+        "licence": "OFL-1.1",
+        "sha256": digest(content),
+        "source": f"npm @fontsource-variable/{family}@{version}, files/{Path(file).name}",
+    }
 
 
 def main() -> int:
