@@ -141,7 +141,7 @@ def test_the_report_shows_the_smallest_input_and_says_what_is_needed() -> None:
     assert "should be" in failure.code
     assert len(failure.code) < 200
     assert "one row" not in failure.kinds or "square" in failure.kinds
-    assert repr(report).startswith("○ forward (torch, float32): ")
+    assert repr(report).startswith("○ forward (convention torch, float32): ")
     assert report._repr_html_().startswith('<div class="check">')
 
 
@@ -149,7 +149,7 @@ def test_a_good_report_is_one_line() -> None:
     report = verify(right, gradients, seeds=1)
     assert isinstance(report, Report)
     assert repr(report).count("\n") == 0
-    assert repr(report).startswith("✓ forward and vjp (torch, float32): right on all ")
+    assert repr(report).startswith("✓ forward and vjp (convention torch, float32): right on all ")
     assert 'class="check is-right"' in report._repr_html_()
 
 

@@ -175,7 +175,7 @@ def verify(
     return Report(
         tuple(failures),
         " and ".join(functions),
-        f"{convention}, {judge.dtype.name}",
+        f"convention {convention}, {judge.dtype.name}",
         len(inputs),
         len({case.kind for case in inputs}),
     )
