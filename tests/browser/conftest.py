@@ -29,6 +29,7 @@ def chromium():
     try:
         started = driver.start()
     except Exception as error:  # its own type for it is private
+        # a reader without the library misses these tests by name; CI, which installs it, must not
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up(f"Playwright's driver does not start ({error}): apt-get install libatomic1")
     browser = started.chromium.launch(executable_path=path, args=FLAGS)
