@@ -5,15 +5,27 @@ broken norm is wrong); `broken[name]` is the broken norm of a conviction. `signa
 stub on the page defines. One module of data for each chapter.
 """
 
-from rmsnorm_edu.exercises import invariance, numpy_, why_normalise
+from rmsnorm_edu.exercises import (
+    gradients,
+    invariance,
+    layernorm_to_rmsnorm,
+    numpy_,
+    precision,
+    testing,
+    why_normalise,
+)
 from rmsnorm_edu.exercises.model import Conviction, Exercise, Norm, Task, Wrong
 
 __all__ = ["EXERCISES", "Conviction", "Exercise", "Task", "Wrong", "broken"]
 
 EXERCISES: dict[str, Exercise] = {
     **why_normalise.EXERCISES,
+    **layernorm_to_rmsnorm.EXERCISES,
     **numpy_.EXERCISES,
     **invariance.EXERCISES,
+    **gradients.EXERCISES,
+    **precision.EXERCISES,
+    **testing.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken
