@@ -1,20 +1,26 @@
 """How large rounding errors of RMSNorm can get: the tolerance that tests and text share."""
 
 import math
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from rmsnorm_edu import conventions, reference
 from rmsnorm_edu._inputs import Array, checked_eps, feature_vector, positive, rows, same_shape
+from rmsnorm_edu._rounding import UNIT_ROUNDOFF, dtype_name, numpy_type, subnormal, ulp, ulps_apart
 from rmsnorm_edu._words import known
 from rmsnorm_edu.conventions import Convention
 
-UNIT_ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
-_SUBNORMAL = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 5e-324}
+__all__ = ["UNIT_ROUNDOFF", "allowed", "bound", "depth", "dtype_name", "numpy_type", "scale"]
+__all__ += ["subnormal", "ulp", "ulps_apart"]
+
 _WHAT = {what: what for what in ("y", "dx", "dweight")}
-_BLOCK = 128  # summands in a block of "blocked" and of NumPy's pairwise sum
-_NUMPY_BLOCK = 25  # additions on the longest path inside a block: 8 lanes, their tree, a tail
+_STORE = {"round": 1, "truncate": 2}  # units of roundoff that one store may err by
+_BLOCK, _LANES = 128, 8  # of NumPy's pairwise sum; "blocked" has the same block
+_UNDER_THE_ROOT = ("square", "total", "mean", "sum", "eps")
+_IN_RSTD = ("norm", "rms", "divisor", "rstd")
 
 
 def bound(
@@ -32,86 +38,76 @@ def bound(
 
     `dtype` is the type of x, weight and the result; rows of n features; `what` is "y", "dx" or
     "dweight" (a sum over `rows`). Statistics are computed in float32, in float64 for float64.
-    `summation` is the order of the sums: "pairwise" (a tree, or NumPy's), "blocked" (blocks of
-    128, then their sums), "any". `store="truncate"`: the result is cut off instead of rounded.
+    `summation` is the order of the sums: "pairwise" (NumPy's, or a tree), "blocked" (blocks of
+    128, then their sums), "any". `store="truncate"`: whatever is stored in `dtype` is cut off
+    instead of rounded. For y, |error| ≤ bound·|y| holds for every element by itself.
 
-    Derivation. u is the unit roundoff of the computing type, v that of `dtype`. One operation
-    makes its result wrong by a factor 1 + δ, |δ| ≤ u, so by at most ℓ(u) = −ln(1 − u) in the
-    logarithm. Logarithms of factors add; a sum of terms of one sign is off by at most as much as
-    its worst term, and each term passes at most `depth(n)` additions; a root halves. So, in ℓ(u):
+    Derivation. u is the unit roundoff of the computing type, v that of `dtype`. Rounding to
+    nearest multiplies by 1 + δ, |δ| ≤ u/(1 + u), so it moves the logarithm by at most
+    ℓ = ln(1 + u); cutting off by at most ln(1 + 2v). Logarithms of factors add; a sum of terms of
+    one sign is off by at most as much as its worst term, and each term passes at most `depth(n)`
+    additions; a root halves. Counted in ℓ, for every way to write it down:
 
     - mean(x²) + eps: prescaling x by its largest value 2, square 1, sum depth(n), mean 2 (n may
-      enter as 1/n), eps and its own scaling 2 in place of these, the addition 1: depth(n) + 6;
+      enter as 1/n), the addition 1; eps and its own scaling take a shorter way: depth(n) + 6;
     - D: half of that, and 1 for the root. With eps outside: the root and n^-½ 3, the addition 1;
-    - rstd = 1/D: 1, and 1 for undoing the prescaling. x̂ = x · rstd: 1;
-    - y = x̂ · (offset + weight): the addition 1, the product 1.
+    - rstd = 1/D: 1, and 1 for undoing the prescaling. x̂ = x · rstd: 1; y = x̂ · weight: 1;
+      where the gain is offset + weight, that addition: 1.
 
-    To these come ℓ(v) for each intermediate result that the convention stores in x's type, and
-    for the result itself; twice that if it is truncated. For the sum L of all, |error| ≤
-    (e^L − 1)·|y|, element by element.
+    To these come ln(1 + v) for each intermediate result that the convention stores in `dtype`,
+    and for the result itself. For the sum L of all, |error| ≤ (e^L − 1)·|y|. For "torch":
+    (1 + u)^(depth(n)/2 + 8)·(1 + v) − 1.
 
     dx = rstd · (u − x̂ · mean(u · x̂)), u = dy · weight, subtracts, so its error is compared with
-    the size of the two terms. The longer path takes rstd 3 times (or rstd³) and depth(n) + 10
-    more operations: x̂ 2, u 2, u · x̂ 1, mean 2, the outer products 2, the difference 1.
+    the size of the two terms. The longer path takes rstd 3 times (or rstd³) and depth(n) + 9
+    more operations: x̂ 2, u 1, u · x̂ 1, mean 2, the outer products 2, the difference 1.
     dweight = Σ_rows dy · x̂ is compared with the sum of magnitudes: x̂, the product 1, depth(rows).
 
-    How tight: the largest of the errors that tests/test_precision.py measures are 0.5 to 0.9 of
-    the bound in half precision; in float32 and float64, where rounding errors mostly cancel, 0.1
-    to 0.2 of it for y, 0.02 to 0.06 for dx and dweight.
+    How tight: tests/test_precision.py measures it. For y in float32 and NumPy's order the 99th
+    percentile of the errors is an eighth to a quarter of the bound. A long sum one after another,
+    dx and dweight stay far below theirs, because errors of both signs cancel.
 
     For absurdly many features the bound is inf: it promises nothing. Raises ValueError for an
     unknown dtype or word and for n or rows < 1 or beyond any array, TypeError for an n or rows
     that is no integer.
 
-    >>> f"{bound('float32', 1024, summation='pairwise'):.1e}"
-    '1.5e-06'
+    >>> f"{bound('float32', 1024, summation='pairwise') / 2**-24:.1f}"
+    '19.5'
     >>> f"{bound('bfloat16', 1024) / 2**-8:.3f}"
-    '1.012'
+    '1.008'
     """
-    c = conventions.get(convention)
-    name = dtype_name(dtype)
     sums = depth(n, summation), depth(positive(rows, "rows"), summation)
-    stores = known(store, {"round": 1, "truncate": 2}, "store")
-    known(what, _WHAT, "what")
-    try:
-        return math.expm1(_before_the_store(c, name, what, *sums) + stores * _stored(name))
-    except OverflowError:
-        return math.inf
-
-
-def _before_the_store(c: Convention, name: str, what: str, row: int, column: int) -> float:
-    """The logarithmic error of a result, `row` and `column` deep sums, without its own rounding."""
-    stored = _stored(name)
-    one = _log(UNIT_ROUNDOFF["float64" if name == "float64" else "float32"])
-    rstd, xhat = _rstd(c, row, one, stored), _kept(c, "xhat") * stored
-    if what == "y":
-        return rstd + 3 * one + xhat + c.gain_first * stored
-    if what == "dx":
-        return 3 * rstd + (row + 10) * one + 2 * xhat
-    return rstd + (2 + column) * one + xhat
+    logs = _logs(conventions.get(convention), dtype_name(dtype), sums[0], store)
+    return _expm1(_before_the_store(logs, known(what, _WHAT, "what"), *sums) + logs.narrow)
 
 
 def depth(n: int, summation: str = "any") -> int:
     """The most additions that one of n summands passes through.
 
     "any": n − 1. "blocked": those of a block of 128, then one for each further block.
-    "pairwise": NumPy's `np.sum` along a contiguous axis, at most 25 in a block of 128, then one
-    for each halving (its halves are rounded to multiples of 8, so down to 113 features are
-    counted); a plain tree has fewer. Raises ValueError for an unknown word or n < 1, TypeError
-    for an n that is no integer.
+    "pairwise": NumPy's `np.sum` along a contiguous axis. Up to 128 summands go round 8 lanes, the
+    lanes are added as a tree, what is left over one by one: (⌊n/8⌋ − 1) + 3 + n mod 8. More are
+    split in two halves, the first rounded down to a multiple of 8, and so on. A plain tree is
+    never deeper. Raises ValueError for an unknown word or n < 1, TypeError for an n that is no
+    integer.
 
     >>> depth(4096), depth(4096, "blocked"), depth(4096, "pairwise")
-    (4095, 158, 31)
+    (4095, 158, 23)
     """
     n = positive(n, "n")
-    blocked = min(n, _BLOCK) - 1 + _ceil(n, _BLOCK) - 1
-    halvings = (_ceil(n, _BLOCK - 15) - 1).bit_length() if n > _BLOCK else 0
-    depths = {"any": n - 1, "blocked": blocked, "pairwise": min(n - 1, _NUMPY_BLOCK + halvings)}
+    blocked = min(n, _BLOCK) - 1 + -(-n // _BLOCK) - 1
+    depths = {"any": n - 1, "blocked": blocked, "pairwise": _pairwise(n)}
     return known(summation, depths, "summation")
 
 
-def _ceil(n: int, size: int) -> int:
-    return -(-n // size)
+@cache
+def _pairwise(n: int) -> int:
+    if n < _LANES:
+        return n - 1
+    if n <= _BLOCK:
+        return n // _LANES - 1 + 3 + n % _LANES
+    half = n // 2 // _LANES * _LANES
+    return 1 + max(_pairwise(half), _pairwise(n - half))
 
 
 def scale(
@@ -133,69 +129,85 @@ def scale(
     types.
     """
     known(what, _WHAT, "what")
-    x = rows(_wide(x, "x"))
-    w = (
-        np.ones(x.shape[-1])
-        if weight is None
-        else feature_vector(_wide(weight, "weight"), x, "weight")
-    )
-    eps = checked_eps(eps)
+    x, w, eps = _row(x, weight, eps)
     xhat = np.abs(reference.rms_norm(x, eps=eps, eps_outside=eps_outside))
     if what == "y":
         return _largest(xhat * w)
-    if dy is None:
-        raise ValueError(f"what = {what!r} needs dy, of x's shape {x.shape}")
-    dy = np.abs(same_shape(_wide(dy, "dy"), x, "dy"))
+    dy = _upstream(what, x, dy)
     if what == "dweight":
-        total: Array = np.sum((dy * xhat).reshape(-1, x.shape[-1]), axis=0)
+        total: Array = np.sum((np.abs(dy) * xhat).reshape(-1, x.shape[-1]), axis=0)
         return total
-    slope = np.abs(reference.rms_norm(x, eps=0.0)) if eps_outside else xhat
-    return _dx_scale(dy * np.abs(w), xhat, np.nan_to_num(slope), _rms_and_eps(x, eps, eps_outside))
+    return _over_rms(_terms(x, w, dy, eps, eps_outside)[:2], x, eps, eps_outside)
 
 
-def dtype_name(dtype: DTypeLike) -> str:
-    """The name of one of the four types above, however it is given; ValueError for any other."""
-    try:
-        name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
-    except TypeError:  # NumPy does not know it
-        name = ""
-    if dtype is None or name not in UNIT_ROUNDOFF:  # None is float64 to NumPy, and an oversight
-        raise ValueError(f"dtype = {dtype}; it is one of {', '.join(UNIT_ROUNDOFF)}")
-    return name
+def allowed(
+    what: str,
+    x: ArrayLike,
+    weight: ArrayLike,
+    dy: ArrayLike | None = None,
+    *,
+    eps: float,
+    convention: str = "torch",
+    summation: str = "any",
+    store: str = "round",
+) -> Array:
+    """The largest error that rounding explains, in float64: sharper than bound · scale.
+
+    x (rows, n) of the type of `bound`, which the result is stored in; weight (n,) as the
+    convention stores it. Each type's smallest number is added where a result underflows.
+
+    - "y", of x's shape: bound · |y|, element by element; bound · max|y| for conventions that store
+      more than x̂ on the way, which may underflow there.
+    - "dweight", (n,): bound · scale.
+    - "dx", (rows, 1): its two terms are counted apart. The first takes rstd once. In the second
+      the factors that a whole row shares, rstd three times, stand outside the mean, so that they
+      err with |mean(u · x̂)|; what differs from term to term, depth(n) + 5, errs with mean|u · x̂|.
+      The final store errs with max|dx|.
+
+    Raises what `bound` and `scale` raise.
+    """
+    name, c = dtype_name(np.asarray(x).dtype), conventions.get(convention)
+    x, w, eps = _row(x, weight, eps)
+    n, gain = x.shape[-1], c.gain_offset + w
+    logs = _logs(c, name, depth(n, summation), store)
+    if known(what, _WHAT, "what") == "dx":
+        return _allowed_dx(logs, x, gain, _upstream(what, x, dy), eps, c) + subnormal(name)
+    column = depth(max(x.size // n, 1), summation)
+    part = _expm1(_before_the_store(logs, what, logs.row, column) + logs.narrow)
+    if what == "y":
+        y = np.abs(reference.rms_norm(x, gain, eps=eps, eps_outside=c.eps_outside))
+        alone = not c.gain_first and set(c.rounds) <= {"xhat"}
+        return part * (y if alone else _largest(y)) + subnormal(name) * (2 + np.abs(gain))
+    return part * scale(what, x, gain, dy, eps=eps, eps_outside=c.eps_outside) + subnormal(name)
 
 
-def subnormal(dtype: DTypeLike) -> float:
-    """The smallest positive number of `dtype`: what an error may be where a result underflows."""
-    return _SUBNORMAL[dtype_name(dtype)]
+class _Logs(NamedTuple):
+    """Logarithmic errors: of one operation, one store, rstd, and the gain; `row` a sum's depth."""
+
+    one: float
+    narrow: float
+    rstd: float
+    gain: float  # the addition of its offset, and what is stored on the way from rstd to y
+    row: int
 
 
-def _dx_scale(u: Array, xhat: Array, slope: Array, divisor: Array) -> Array:
-    terms = _largest(u) + _largest(slope) * np.mean(u * xhat, axis=-1, keepdims=True)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # 1/D may be beyond float64
-        scale: Array = np.where(terms == 0, 0.0, terms / divisor)
-    return scale
+def _logs(c: Convention, name: str, row: int, store: str) -> _Logs:
+    one = math.log1p(UNIT_ROUNDOFF["float64" if name == "float64" else "float32"])
+    narrow = math.log1p(known(store, _STORE, "store") * UNIT_ROUNDOFF[name])
+    late = sum(place not in _UNDER_THE_ROOT + _IN_RSTD for place in c.rounds) + c.gain_first
+    gain = late * narrow + (c.gain_offset != 0) * one
+    return _Logs(one, narrow, _rstd(c, row, one, narrow), gain, row)
 
 
-def _rms_and_eps(x: Array, eps: float, eps_outside: bool) -> Array:
-    """D of each row, (..., 1)."""
-    rms = reference.rms(x)[..., np.newaxis]
-    return np.asarray(rms + eps if eps_outside else np.hypot(rms, math.sqrt(eps)))
-
-
-def _largest(a: Array) -> Array:
-    largest: Array = np.max(np.abs(a), axis=-1, keepdims=True)
-    return largest
-
-
-def _rstd(c: Convention, steps: int, one: float, stored: float) -> float:
+def _rstd(c: Convention, row: int, one: float, narrow: float) -> float:
     """The logarithmic error of 1/D."""
-    mean_square = (steps + 3) * one + _kept(c, "square") * stored
+    square = (row + 3) * one + _kept(c, "square", "total") * narrow
     if c.eps_outside:
-        divisor = mean_square / 2 + 4 * one + _kept(c, "norm", "rms", "divisor") * stored
+        divisor = square / 2 + 4 * one
     else:
-        radicand = mean_square + 3 * one + _kept(c, "mean", "sum") * stored
-        divisor = radicand / 2 + one
-    return divisor + 2 * one + _kept(c, "rstd") * stored
+        mean = max(square + _kept(c, "mean") * narrow, _kept(c, "eps") * narrow)
+        divisor = (mean + 3 * one + _kept(c, "sum") * narrow) / 2 + one
+    return divisor + 2 * one + _kept(c, *_IN_RSTD) * narrow
 
 
 def _kept(c: Convention, *places: str) -> int:
@@ -203,13 +215,73 @@ def _kept(c: Convention, *places: str) -> int:
     return sum(place in c.rounds for place in places)
 
 
-def _log(unit_roundoff: float) -> float:
-    return -math.log1p(-unit_roundoff)
+def _before_the_store(logs: _Logs, what: str, row: int, column: int) -> float:
+    """The logarithmic error of a result without its own rounding."""
+    if what == "y":
+        return logs.rstd + 2 * logs.one + logs.gain
+    if what == "dx":
+        return 3 * logs.rstd + (row + 9) * logs.one + 2 * logs.gain
+    return logs.rstd + (2 + column) * logs.one + logs.gain
 
 
-def _stored(name: str) -> float:
-    """The logarithmic error of one store in the type `name`."""
-    return _log(UNIT_ROUNDOFF[name])
+def _allowed_dx(logs: _Logs, x: Array, gain: Array, dy: Array, eps: float, c: Convention) -> Array:
+    u, second, along = _terms(x, gain, dy, eps, c.eps_outside)
+    first = _expm1(logs.rstd + 3 * logs.one + logs.gain)
+    shared = _expm1(3 * logs.rstd + 7 * logs.one + 2 * logs.gain)
+    own = (1 + shared) * _expm1((logs.row + 5) * logs.one + 2 * logs.gain)
+    before = _over_rms((first * u, own * second, shared * along), x, eps, c.eps_outside)
+    dx, _ = reference.rms_norm_vjp(dy, x, gain, eps=eps, eps_outside=c.eps_outside)
+    stored = _expm1(logs.narrow)
+    result: Array = (1 + stored) * before + stored * _largest(dx)
+    return result
+
+
+def _terms(
+    x: Array, gain: Array, dy: Array, eps: float, eps_outside: bool
+) -> tuple[Array, Array, Array]:
+    """max|u|, max|x̂| · mean|u · x̂| and max|x̂| · |mean(u · x̂)| of each row, (..., 1)."""
+    u, xhat = dy * gain, reference.rms_norm(x, eps=eps, eps_outside=eps_outside)
+    slope = np.nan_to_num(reference.rms_norm(x, eps=0.0)) if eps_outside else xhat
+    products = u * np.nan_to_num(xhat)
+    sizes = np.mean(np.abs(products), axis=-1, keepdims=True)
+    along = np.abs(np.mean(products, axis=-1, keepdims=True))
+    steep = _largest(np.nan_to_num(slope))
+    return _largest(u), steep * sizes, steep * along
+
+
+def _over_rms(terms: tuple[Array, ...], x: Array, eps: float, eps_outside: bool) -> Array:
+    """Σ terms / D of each row, (..., 1); inf where 1/D is beyond float64."""
+    rms = reference.rms(x)[..., np.newaxis]
+    divisor = rms + eps if eps_outside else np.hypot(rms, math.sqrt(eps))
+    total = np.asarray(sum(terms))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        quotient: Array = np.where(total == 0, 0.0, total / divisor)
+    return quotient
+
+
+def _row(x: ArrayLike, weight: ArrayLike | None, eps: float) -> tuple[Array, Array, float]:
+    x = rows(_wide(x, "x"))
+    if weight is None:
+        return x, np.ones(x.shape[-1]), checked_eps(eps)
+    return x, feature_vector(_wide(weight, "weight"), x, "weight"), checked_eps(eps)
+
+
+def _upstream(what: str, x: Array, dy: ArrayLike | None) -> Array:
+    if dy is None:
+        raise ValueError(f"what = {what!r} needs dy, of x's shape {x.shape}")
+    return same_shape(_wide(dy, "dy"), x, "dy")
+
+
+def _largest(a: Array) -> Array:
+    largest: Array = np.max(np.abs(a), axis=-1, keepdims=True)
+    return largest
+
+
+def _expm1(log: float) -> float:
+    try:
+        return math.expm1(log)
+    except OverflowError:
+        return math.inf
 
 
 def _wide(a: ArrayLike, name: str) -> Array:
