@@ -18,8 +18,9 @@ _HOME = {
     "InvarianceTable": "invariance_table",
     "Depth": "depth",
     "Epsilons": "epsilons",
+    "GradientPlane": "gradient_plane",
 }
-__all__ = ["Depth", "Epsilons", "Figure", "Hero", "InvarianceTable"]
+__all__ = ["Depth", "Epsilons", "Figure", "GradientPlane", "Hero", "InvarianceTable"]
 
 
 def __getattr__(name: str) -> Any:
