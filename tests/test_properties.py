@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rmsnorm_edu import reference
+from rmsnorm_edu import precision, reference
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, max_examples=60
@@ -189,10 +189,11 @@ def test_vjp_is_the_derivative_by_complex_step(problem) -> None:
         moved = x + 1e-30j * (np.arange(n) == i)
         loss = np.sum(dy * weight * moved / divisor(moved, options), axis=-1)
         wrong = np.abs(dx[..., i] - loss.imag / 1e-30)
-        assert (wrong <= (4 * n + 48) * U * terms[..., 0]).all()
+        assert (wrong <= 2 * precision.bound("float64", n, what="dx") * terms[..., 0]).all()
     expected = np.sum((dy * x / d).reshape(-1, n), axis=0)
     size = np.sum(np.abs(dy * x / d).reshape(-1, n), axis=0)
-    assert (np.abs(dweight - expected) <= (x.size + 32) * U * size).all()
+    apart = 2 * precision.bound("float64", n, x.size // n, what="dweight")
+    assert (np.abs(dweight - expected) <= apart * size).all()
 
 
 @given(problems(ordinary), st.data())
