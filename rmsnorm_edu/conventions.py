@@ -6,128 +6,108 @@ it stores in a narrower type. Outputs in half precision then come out as the lib
 rare last bit; float32 outputs differ by the order of the sum, a few units in the last place.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rmsnorm_edu._inputs import checked_eps
+from rmsnorm_edu import reference
+from rmsnorm_edu._arithmetic import AnyFloat, applied, common_type, computing_type, own_eps
+from rmsnorm_edu._dialects import LOOKALIKES, NAMES, Convention
+from rmsnorm_edu._inputs import checked_eps, positive
 from rmsnorm_edu._words import known
 
-AnyFloat = NDArray[Any]  # float16, float32, float64, or bfloat16 of ml_dtypes
+__all__ = ["LOOKALIKES", "NAMES", "AnyFloat", "Convention", "apply", "common_type"]
+__all__ += ["computing_type", "exact", "exact_vjp", "floats", "get"]
+
+Wide = NDArray[np.float64]
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
-@dataclass(frozen=True)
-class Convention:
-    """What one implementation computes: y = x / D · (gain_offset + weight), in which roundings.
-
-    `eps` is the default, None for finfo of the computing type; D = sqrt(mean(x²) + eps), with
-    `eps_outside` D = ‖x‖·n^-½ + eps. `rounds` names the intermediate results that are stored in
-    x's type: "square", then "mean", "eps" and "sum" (under the root), or "norm", "rms" and
-    "divisor" with eps outside; "rstd" (1/D); "xhat". `divides`: x / D, otherwise x · (1/D).
-    `gain_first`: (weight · x) · (1/D). `output` is "x", x's type, or "promoted", the common type
-    of x and weight. `k_rounding` is the `rounding` of `reference.partial_size`, None where no
-    part can be chosen. `source` names file and version; `evidence` says whether that was
-    "executed" or "read".
-    """
-
-    eps: float | None
-    source: str
-    evidence: str = "executed"
-    eps_outside: bool = False
-    divides: bool = False
-    rounds: tuple[str, ...] = ()
-    gain_offset: float = 0.0
-    gain_first: bool = False
-    output: str = "promoted"
-    k_rounding: str | None = None
-
-
-_PAPER = "bzhangGo/rmsnorm at 2e726f1, "
-NAMES: Mapping[str, Convention] = MappingProxyType(
-    {
-        "paper_torch": Convention(
-            eps=1e-8,
-            eps_outside=True,
-            divides=True,
-            rounds=("norm", "rms", "divisor", "xhat"),
-            k_rounding="floor",
-            source=_PAPER + "rmsnorm_torch.py",
-        ),
-        "paper_tensorflow": Convention(
-            eps=1e-8,
-            gain_first=True,
-            rounds=("square", "mean", "eps", "sum", "rstd"),
-            k_rounding="floor",
-            source=_PAPER + "rmsnorm_tensorflow.py",
-        ),
-        "paper_theano": Convention(
-            eps=1e-5,
-            divides=True,
-            source=_PAPER + "layers.py, rln (float32 and float64 only)",
-        ),
-        "paper_lasagne": Convention(
-            eps=1e-6,
-            divides=True,
-            source=_PAPER + "README.md, RMSNormLayer of rows (float32 and float64 only)",
-        ),
-        "torch": Convention(
-            eps=None,
-            output="x",
-            source="torch 2.13.0, torch.nn.functional.rms_norm on a CPU",
-        ),
-    }
-)
-
-
 def apply(
-    name: str, x: ArrayLike, weight: ArrayLike | None = None, *, eps: float | None = None
+    name: str,
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    eps: float | None = None,
+    gate: ArrayLike | None = None,
+    group_size: int | None = None,
 ) -> AnyFloat:
-    """Normalise the last axis of x as the implementation `name` of `NAMES` does.
+    """Normalise the last axis of x as the implementation `name` of `NAMES` or `LOOKALIKES` does.
 
     x has shape (..., n), weight (n,); each float16, float32, float64 or ml_dtypes' bfloat16.
-    `eps` replaces the convention's own. Returns an array of x's shape, of the type that the
-    convention says; a row has the same bits in any batch and in any memory layout. What
-    overflows or is undefined there does so here: inf and nan come out without a warning. Raises
-    TypeError for other types and for masked values, ValueError for an unknown name, another
-    shape, or an eps that is negative or not finite.
+    `eps` replaces the convention's own. `gate`, of x's shape, is the second input of a gated
+    convention; without it no gate is applied. `group_size`: each group of so many features has an
+    RMS of its own. Returns an array of x's shape, of the type that the convention says; a row has
+    the same bits in any batch and in any memory layout. What overflows or is undefined there does
+    so here: inf and nan come out without a warning. float64 is computed in float64, also where a
+    library goes to float32. Raises TypeError for other types and for masked values, ValueError
+    for an unknown name, another shape, a gate that the convention does not have, a group size
+    that does not divide n, or an eps that is negative or not finite.
 
     >>> tiny = [1e-5, 1e-5]
     >>> [round(float(apply(name, tiny)[0]), 5) for name in ("paper_torch", "paper_theano")]
     [0.999, 0.00316]
     """
-    convention = get(name)
-    x = floats(x, "x")
-    w = None if weight is None else floats(weight, "weight")
-    if x.ndim == 0 or x.shape[-1] == 0 or (w is not None and w.shape != x.shape[-1:]):
-        raise ValueError(
-            f"x has shape {x.shape}, weight {None if w is None else w.shape}: "
-            "give x (..., n) with n >= 1, and weight (n,)"
-        )
+    c = _any(name)
+    x, w = _checked(x, weight)
+    gate = _checked_gate(c, name, x, gate)
+    size = _checked_group(x, group_size)
     with np.errstate(all="ignore"):
-        return _applied(convention, x, w, convention.eps if eps is None else checked_eps(eps))
+        return applied(c, x, w, c.eps if eps is None else checked_eps(eps), gate, size)
+
+
+def exact(
+    name: str, x: ArrayLike, weight: ArrayLike | None = None, *, eps: float | None = None
+) -> Wide:
+    """The formula of the convention `name` without its roundings, for rows of any size.
+
+    Takes what `apply` takes, without gate and groups, and computes in float64; for most it is
+    `reference.rms_norm` with eps in its place. Without `eps` it is the convention's own, for the
+    type of x. Raises as `apply` does.
+
+    >>> float(exact("x_transformers", [3.0, 4.0], [2.0, 1.0])[0]) / 2**0.5
+    1.2
+    """
+    c = _any(name)
+    x, w = _checked(x, weight)
+    eps = own_eps(c, x.dtype) if eps is None else checked_eps(eps)
+    x = x.astype(np.float64)
+    gain = None if w is None else c.gain_offset + w.astype(np.float64)
+    if not (c.eps_floor or c.about_mean):
+        return reference.rms_norm(x, gain, eps=eps, eps_outside=c.eps_outside)
+    with np.errstate(all="ignore"):
+        xhat = _floored(x, eps) if c.eps_floor else _over_std(x, eps)
+        return xhat if gain is None else xhat * gain
+
+
+def exact_vjp(
+    name: str, dy: ArrayLike, x: ArrayLike, weight: ArrayLike, *, eps: float | None = None
+) -> tuple[Wide, Wide]:
+    """(dx, dweight) of `exact(name, x, weight)` for the upstream gradient dy, of x's shape.
+
+    dx as x, dweight (n,), summed over the rows. Raises as `exact` does, and ValueError for a
+    lookalike, whose derivative is not here.
+
+    >>> dx, _ = exact_vjp("torch", [1.0, 0.0], [3.0, 4.0], [2.0, 1.0], eps=0.0)
+    >>> bool(abs(dx @ [3.0, 4.0]) < 1e-15)
+    True
+    """
+    c = get(name)
+    x, w = _checked(x, weight)
+    eps = own_eps(c, x.dtype) if eps is None else checked_eps(eps)
+    x, dy = x.astype(np.float64), floats(dy, "dy").astype(np.float64)
+    gain = c.gain_offset + np.asarray(w, np.float64)
+    floor = 0.0 if c.eps_floor else eps
+    dx, _ = reference.rms_norm_vjp(dy, x, gain, eps=floor, eps_outside=c.eps_outside)
+    if c.eps_floor:
+        linear = dy * gain * (x.shape[-1] ** 0.5 / (eps or 1.0))
+        dx = np.where(_below(x, eps), linear, dx)
+    dweight = np.sum(dy * exact(name, x, eps=eps), axis=tuple(range(x.ndim - 1)))
+    return dx, np.asarray(dweight)
 
 
 def get(name: str) -> Convention:
     """The convention `name`; ValueError for an unknown one, with the names that there are."""
     return known(name, NAMES, "convention")
-
-
-def computing_type(dtype: DTypeLike) -> np.dtype[np.floating]:
-    """The type that a row of `dtype` is computed in: float64 for float64, otherwise float32."""
-    return np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
-
-
-def common_type(a: DTypeLike, b: DTypeLike) -> np.dtype[Any]:
-    """The type that two float types promote to, the wider; float32 for float16 and bfloat16."""
-    a, b = np.dtype(a), np.dtype(b)
-    if a == b or a.itemsize > b.itemsize:
-        return a
-    return b if a.itemsize < b.itemsize else np.dtype(np.float32)
 
 
 def floats(a: ArrayLike, name: str) -> AnyFloat:
@@ -140,47 +120,52 @@ def floats(a: ArrayLike, name: str) -> AnyFloat:
     return a
 
 
-def _applied(c: Convention, x: AnyFloat, w: AnyFloat | None, eps: float | None) -> AnyFloat:
-    wide = computing_type(x.dtype)
-    divisor = _divisor(c, x, wide.type(np.finfo(wide).eps if eps is None else eps))
-    if w is None:
-        return _quotient(c, x.astype(wide), divisor, x.dtype).astype(x.dtype)
-    gain = w if c.gain_offset == 0 else c.gain_offset + w.astype(computing_type(w.dtype))
-    if c.gain_first:
-        y = _quotient(c, _product(x, gain), divisor, x.dtype)
-    else:
-        y = _product(_quotient(c, x.astype(wide), divisor, x.dtype), gain)
-    return y.astype(x.dtype if c.output == "x" else common_type(x.dtype, w.dtype))
+def _any(name: str) -> Convention:
+    return get(name) if name not in [*LOOKALIKES] else LOOKALIKES[name]
 
 
-def _divisor(c: Convention, x: AnyFloat, eps: np.floating) -> AnyFloat:
-    """D of each row, (..., 1), in the type of eps, which is the computing one."""
+def _checked(x: ArrayLike, weight: ArrayLike | None) -> tuple[AnyFloat, AnyFloat | None]:
+    x = floats(x, "x")
+    w = None if weight is None else floats(weight, "weight")
+    if x.ndim == 0 or x.shape[-1] == 0 or (w is not None and w.shape != x.shape[-1:]):
+        raise ValueError(
+            f"x has shape {x.shape}, weight {None if w is None else w.shape}: "
+            "give x (..., n) with n >= 1, and weight (n,)"
+        )
+    return x, w
 
-    def kept(place: str, value: AnyFloat | np.floating) -> AnyFloat:
-        value = np.asarray(value)
-        return value.astype(x.dtype if place in c.rounds else eps.dtype).astype(eps.dtype)
 
+def _checked_gate(c: Convention, name: str, x: AnyFloat, gate: ArrayLike | None) -> AnyFloat | None:
+    if gate is None:
+        return None
+    if c.gate is None:
+        raise ValueError(f"{name} has no gate; those that have one end in _gated")
+    gate = floats(gate, "gate")
+    if gate.shape != x.shape:
+        raise ValueError(f"gate has shape {gate.shape}, x {x.shape}; give gate the shape of x")
+    return gate
+
+
+def _checked_group(x: AnyFloat, size: int | None) -> int:
     n = x.shape[-1]
-    squares = kept("square", np.square(x.astype(eps.dtype)))
-    total = np.sum(squares, axis=-1, keepdims=True, dtype=np.float64)
-    if c.eps_outside:
-        rms = kept("rms", kept("norm", np.sqrt(total)) * eps.dtype.type(n**-0.5))
-        return kept("divisor", rms + eps)
-    return np.sqrt(kept("sum", kept("mean", total / n) + kept("eps", eps)))
+    size = n if size is None else positive(size, "group_size")
+    if n % size:
+        raise ValueError(f"group_size = {size} does not divide the {n} features of x")
+    return size
 
 
-def _quotient(c: Convention, a: AnyFloat, divisor: AnyFloat, narrow: np.dtype[Any]) -> AnyFloat:
-    """a / D in a's type, or in `narrow` where the convention stores it so."""
-    if c.divides:
-        xhat = a / divisor
-    else:
-        rstd = np.asarray(1 / divisor)
-        xhat = a * (rstd.astype(narrow) if "rstd" in c.rounds else rstd).astype(rstd.dtype)
-    return xhat.astype(narrow if "xhat" in c.rounds else a.dtype)
+def _below(x: Wide, eps: float) -> NDArray[np.bool_]:
+    """Whether ‖x‖ is below the floor ε, for each row, (..., 1)."""
+    return np.asarray(x.shape[-1] ** 0.5 * reference.rms(x)[..., np.newaxis] < eps)
 
 
-def _product(a: AnyFloat, gain: AnyFloat) -> AnyFloat:
-    """a · gain in their common type, rounded once."""
-    common = common_type(a.dtype, gain.dtype)
-    wide = computing_type(common)
-    return (a.astype(wide) * gain.astype(wide)).astype(common)
+def _floored(x: Wide, eps: float) -> Wide:
+    """x·√n / max(‖x‖, eps)."""
+    linear = x * (x.shape[-1] ** 0.5 / (eps or 1.0))
+    return np.where(_below(x, eps), linear, reference.rms_norm(x, eps=0.0))
+
+
+def _over_std(x: Wide, eps: float) -> Wide:
+    """x / sqrt(var(x) + eps)."""
+    std = reference.rms(x - np.mean(x, axis=-1, keepdims=True))[..., np.newaxis]
+    return np.asarray(x / np.hypot(std, np.sqrt(eps)))

@@ -175,7 +175,7 @@ def allowed(
     column = depth(max(x.size // n, 1), summation)
     part = _expm1(_before_the_store(logs, what, logs.row, column) + logs.narrow)
     if what == "y":
-        y = np.abs(reference.rms_norm(x, gain, eps=eps, eps_outside=c.eps_outside))
+        y = np.abs(conventions.exact(convention, x, w, eps=eps))
         alone = not c.gain_first and set(c.rounds) <= {"xhat"}
         return part * (y if alone else _largest(y)) + subnormal(name) * (2 + np.abs(gain))
     return part * scale(what, x, gain, dy, eps=eps, eps_outside=c.eps_outside) + subnormal(name)

@@ -88,9 +88,9 @@ def test_every_convention_is_within_its_own_bound(convention, name):
     for n in (1, 5, 64, 1024):
         x, weight, _ = rows(name, n, seed=8)
         x = np.clip(x, -200, 200) if name == "float16" else x  # 2019's float16 squares overflow
+        x = x / 32 if "total" in c.rounds else x  # sums in float16 overflow sooner
         y = conventions.apply(convention, x, weight, eps=eps).astype(np.float64)
-        gain = c.gain_offset + weight.astype(float)
-        exact = reference.rms_norm(x.astype(float), gain, eps=eps, eps_outside=c.eps_outside)
+        exact = conventions.exact(convention, x, weight, eps=eps)
         allowed = precision.allowed("y", x, weight, eps=eps, convention=convention)
         assert np.all(np.abs(y - exact) <= allowed), n
 

@@ -88,16 +88,10 @@ class Judge:
 
     def truth(self, function: str, arguments: Arguments) -> tuple[Array, ...]:
         """The results in float64."""
-        rule = conventions.get(self.convention)
-        *dy, x, weight, eps = (np.asarray(a, dtype=np.float64) for a in arguments)
-        gain = weight + rule.gain_offset
+        *dys, x, weight, eps = arguments
         if function == "forward":
-            return (reference.rms_norm(x, gain, eps=float(eps), eps_outside=rule.eps_outside),)
-        dx, dweight = reference.rms_norm_vjp(
-            dy[0], x, gain, eps=float(eps), eps_outside=rule.eps_outside
-        )
-        assert dweight is not None  # a weight was given
-        return dx, dweight
+            return (conventions.exact(self.convention, x, weight, eps=eps),)
+        return conventions.exact_vjp(self.convention, dys[0], x, weight, eps=eps)
 
     def _form(self, name: str, got: Any, shape: tuple[int, ...]) -> Fault | None:
         if not isinstance(got, np.ndarray):
@@ -138,10 +132,30 @@ class Judge:
             self.dtype, x.shape[-1], len(x), what=name, convention=self.convention
         )
         gain = weight.astype(np.float64) + rule.gain_offset
-        scale = precision.scale(name, x, gain, *dy, eps=eps, eps_outside=rule.eps_outside)
+        if rule.eps_floor:
+            scale = _floored_scale(name, x.astype(np.float64), gain, *dy, eps=eps)
+        else:
+            scale = precision.scale(name, x, gain, *dy, eps=eps, eps_outside=rule.eps_outside)
         twice = 2.0 if self.dtype == np.float64 else 1.0
         allowed: Array = twice * bound * scale + precision.subnormal(self.dtype)
         return allowed
+
+
+def _floored_scale(
+    name: str, x: Array, gain: Array, dy: Array | None = None, *, eps: float
+) -> Array:
+    """`precision.scale` where ε is a floor under ‖x‖: D = max(‖x‖, ε)/√n."""
+    divisor = np.maximum(reference.rms(x), eps / x.shape[-1] ** 0.5)[..., np.newaxis]
+    xhat = np.abs(x / divisor)
+    if dy is None:
+        return np.asarray(np.max(xhat * np.abs(gain), axis=-1, keepdims=True))
+    dy = np.abs(dy.astype(np.float64))
+    if name == "dweight":
+        return np.asarray(np.sum(dy * xhat, axis=0))
+    u = dy * np.abs(gain)
+    along = np.mean(u * xhat, axis=-1, keepdims=True)
+    top, largest = (np.max(a, axis=-1, keepdims=True) for a in (u, xhat))
+    return np.asarray((top + largest * along) / divisor)
 
 
 def verify(
