@@ -11,6 +11,7 @@ __all__ = [
     "checks",
     "conventions",
     "explorables",
+    "geometry",
     "invariance",
     "page",
     "precision",

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import build_book
+import nbformat
 from built_book import Built, run_build
 from export_notebooks import is_notebook
 
@@ -21,6 +22,19 @@ def test_every_page_of_the_contents_is_written(html: Path) -> None:
     assert build_book.missing(html) == []
     assert "book/index" in build_book.toc_pages()
     assert 'url=book/index.html"' in (html / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_new_chapter_gets_a_notebook_to_link_to(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    (tmp_path / "_toc.yml").write_text("root: new\nchapters: [{file: plain}]", encoding="utf-8")
+    (tmp_path / "new.md").write_text("---\nkernelspec: {}\n---\n# New", encoding="utf-8")
+    (tmp_path / "plain.md").write_text("# No code", encoding="utf-8")
+    build_book.placeholders()
+    assert nbformat.read(tmp_path / "new.ipynb", as_version=4).cells == []
+    assert not (tmp_path / "plain.ipynb").exists()
+    (tmp_path / "new.ipynb").write_text("exported", encoding="utf-8")
+    build_book.placeholders()
+    assert (tmp_path / "new.ipynb").read_text(encoding="utf-8") == "exported"
 
 
 def test_no_page_shows_where_an_object_lies_or_a_path_of_this_machine(html: Path) -> None:

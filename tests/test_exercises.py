@@ -42,6 +42,7 @@ def test_the_innocent_input_convicts_nobody_and_earns_the_hint(name: str) -> Non
 EVIDENCE = {
     "convict_l2": ([3, 4], [[1.0, 1.0], [5.0, -2.0]], np.ones((2, 3, 4))),
     "convict_axis": ([[1.0, 2.0], [30.0, 40.0]], np.arange(1.0, 28.0).reshape(3, 3, 3)),
+    "convict_std": ([10.0, 11.0, 12.0], [[1.0, 2.0, 4.0], [-5.0, -6.0, -5.5]], [5.0, 5.0]),
     "convict_prescaled_eps": ([1e-3, -1e-3, 1e-3], [[1e-9, 0.0]], [0.002, 0.002]),
 }
 
@@ -50,7 +51,7 @@ EVIDENCE = {
 def test_evidence_convicts(name: str, x) -> None:
     result = check(name, lambda: x)
     assert result.ok, result
-    assert re.search(r"off by [\d.e+]+(%| times)", result.text)
+    assert re.search(r"off by ([\d.e+]+|inf)(%| times)", result.text)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,7 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_l2", [[1.0], [2.0], [-3.0]]),
         ("convict_axis", np.arange(1.0, 13.0).reshape(3, 4)),  # raises: nobody is misled
         ("convict_axis", [[3.0, 4.0], [4.0, -3.0]]),  # rows of one size
+        ("convict_std", [1.0, 2.0, 3.0, -4.0]),  # an angle, but not one above 60 degrees
         ("convict_prescaled_eps", [0.5, 0.7]),
         ("convict_prescaled_eps", [300.0, -5.0]),
     ],
@@ -110,6 +112,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     inputs = [rng.normal(0.5, 1, s) * 10.0**e for s in ((3,), (4, 4), (1, 5)) for e in (-4, 0, 3)]
     names = {"why_normalise": "convict_l2", "numpy": "convict_axis"}
     names["invariance"] = "convict_prescaled_eps"
+    names["layernorm_to_rmsnorm"] = "convict_std"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:

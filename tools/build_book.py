@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import yaml
+from myst_roles import is_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
+EMPTY = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n'
 
 
 def pages(node: object) -> list[str]:
@@ -28,6 +30,14 @@ def toc_pages() -> list[str]:
     return pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
 
 
+def placeholders() -> None:
+    """An empty notebook beside each new page, which links to its own: the exporter comes later."""
+    for page in toc_pages():
+        source, notebook = ROOT / f"{page}.md", ROOT / f"{page}.ipynb"
+        if is_notebook(source) and not notebook.exists():
+            notebook.write_text(EMPTY, encoding="utf-8")
+
+
 def missing(html: Path) -> list[str]:
     """Pages of _toc.yml that the build has not written (Jupyter Book 2 writes none, with rc 0)."""
     return [page for page in toc_pages() if not (html / f"{page}.html").is_file()]
@@ -43,6 +53,7 @@ def command(folder: Path, *options: str) -> list[str]:
 def main() -> int:
     folder = ROOT / "_build"
     print("Building the book: half a minute the first time, seconds later.", flush=True)
+    placeholders()
     run = subprocess.run(command(ROOT), stdout=subprocess.PIPE, text=True)  # warnings: stderr
     if run.returncode:
         # Sphinx takes the pages it warned about as read: the next build would pass
