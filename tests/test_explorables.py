@@ -102,7 +102,7 @@ def test_the_state_is_the_figures_own_traits():
     hero = explorables.Hero(scale=-2.0)
     assert set(hero.state()) == {"x", "scale", "shift"}
     call = Page(hero.to_html()).scripts[-1]
-    assert '"scale": -2.0' in call
+    assert '"scale":-2.0' in call
     assert json.dumps(hero.label) in call
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sphere_vectors
 
 from rmsnorm_edu import invariance, reference
 from rmsnorm_edu.explorables import depth as simulation
@@ -127,6 +128,7 @@ def vectors() -> dict[str, Any]:
         "depth": depth(),
         "epsilons": epsilons(),
         "gradient_plane": gradient_plane(),
+        "sphere": sphere_vectors.sphere(),
     }
 
 

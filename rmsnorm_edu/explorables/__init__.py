@@ -19,8 +19,9 @@ _HOME = {
     "Depth": "depth",
     "Epsilons": "epsilons",
     "GradientPlane": "gradient_plane",
+    "Sphere": "sphere",
 }
-__all__ = ["Depth", "Epsilons", "Figure", "GradientPlane", "Hero", "InvarianceTable"]
+__all__ = ["Depth", "Epsilons", "Figure", "GradientPlane", "Hero", "InvarianceTable", "Sphere"]
 
 
 def __getattr__(name: str) -> Any:

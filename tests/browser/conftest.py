@@ -2,9 +2,10 @@
 
 import os
 import shutil
-from contextlib import contextmanager
 
 import pytest
+
+from browser.figures import PAGES
 
 LOCAL = ("http://127.0.0.1", "file:", "data:", "blob:")
 FLAGS = [
@@ -76,11 +77,15 @@ def watch(page):
     )
 
 
-@contextmanager
-def figure_of(page, name):
-    """The explorable `name` of the page, alive and in view."""
-    figure = page.locator(f'.rmsn-figure[id^="{name}-"][data-ready]').first
-    figure.wait_for()
-    figure.scroll_into_view_if_needed()
-    yield figure
-    assert page.problems == []
+@pytest.fixture
+def figure(visit, site):
+    """figure(name, …) -> its page in the book, and the explorable, alive and in view."""
+
+    def open_figure(name, **options):
+        page = visit(site + PAGES[name], **options)
+        found = page.locator(f'.rmsn-figure[id^="{name}-"][data-ready]').first
+        found.wait_for()
+        found.scroll_into_view_if_needed()
+        return page, found
+
+    return open_figure

@@ -5,65 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from browser.figures import drag, numbers, same
 from rmsnorm_edu import conventions, invariance, reference
 from rmsnorm_edu.explorables import depth
 from rmsnorm_edu.explorables.invariance_table import LAYER
-
-PAGES = {
-    "hero": "book/index.html",
-    "depth": "book/equation/why_normalise.html",
-    "epsilons": "book/equation/numpy.html",
-    "invariance_table": "book/equation/invariance.html",
-}
-DECIMAL = r"[-−]?\d+(?:\.\d+)?"
-NUMBER = re.compile(rf"(?:{DECIMAL} × )?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|{DECIMAL}")
-RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
-def number(text):
-    """ "−1.05", "7.7 × 10⁻⁷" or "10⁻⁵" as a float.
-
-    >>> number("7.7 × 10⁻⁷"), number("−1.05"), number("10⁻⁵")
-    (7.7e-07, -1.05, 1e-05)
-    """
-    power = re.fullmatch(r"(?:(.+) × )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
-    if power:
-        return float(f"{power[1] or 1}e{power[2].translate(RAISED)}")
-    return float(text.replace("−", "-"))
-
-
-def numbers(text):
-    return [number(found) for found in NUMBER.findall(text.replace("\N{NO-BREAK SPACE}", " "))]
-
-
-def same(shown, true):
-    """Equal as far as the shown digits go: two decimals, or two significant digits."""
-    np.testing.assert_allclose(shown, true, rtol=0.05, atol=0.0051)
-    return True
-
-
-@pytest.fixture
-def figure(visit, site, request):
-    """The explorable that the test's module parametrises, alive and in view."""
-
-    def open_figure(name, **options):
-        page = visit(site + PAGES[name], **options)
-        found = page.locator(f'.rmsn-figure[id^="{name}-"][data-ready]').first
-        found.wait_for()
-        found.scroll_into_view_if_needed()
-        return page, found
-
-    return open_figure
-
-
-def drag(page, element, to_x, to_y, steps=6):
-    """Press in the middle of `element`, move to the fractions (to_x, to_y) of the window's box."""
-    box = element.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(to_x, to_y, steps=steps)
-    page.mouse.up()
-    page.wait_for_timeout(300)  # the address and the hidden table follow the hand
 
 
 def hero_is_right(found):

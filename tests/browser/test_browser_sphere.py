@@ -1,0 +1,94 @@
+"""The sphere in the built page: turned and moved by mouse and keys, its numbers the package's."""
+
+import re
+
+import numpy as np
+
+from browser.figures import drag, numbers, same
+from rmsnorm_edu import reference
+
+
+def points(found):
+    """The four points' inputs, after checking what the figure says of them."""
+    texts = [p.get_attribute("aria-valuetext") for p in found.locator(".rmsn-point").all()]
+    shown = np.array([numbers(text.replace("x =", "")) for text in texts])
+    x, size, mean, rms, layer = np.split(shown, [3, 4, 5, 8], axis=1)
+    assert same(size[:, 0], reference.rms(x))
+    assert same(mean[:, 0], x.mean(axis=1))
+    assert same(rms, reference.rms_norm(x, eps=0.0))
+    assert same(layer, reference.layer_norm(x, eps=0.0))
+    return x
+
+
+def view(found):
+    return numbers(found.locator(".rmsn-orbit").get_attribute("aria-valuetext"))
+
+
+def test_a_point_by_mouse_and_keyboard(figure):
+    page, found = figure("sphere")
+    before = points(found)
+    grip = found.locator(".rmsn-point").nth(2)
+    box = grip.bounding_box()
+    drag(page, grip, box["x"] + 70, box["y"] - 20)
+    after = points(found)
+    assert np.abs(after[2] - before[2]).max() > 0.3
+    assert (np.delete(after, 2, 0) == np.delete(before, 2, 0)).all()
+    assert "#sphere-1&x=" in page.url
+    assert "C: x" in found.locator(".rmsn-equation").inner_text()
+    for key in ("ArrowUp", "Shift+ArrowRight", "PageDown"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert (points(found)[2] != after[2]).any()
+        after = points(found)
+    page.keyboard.press("Home")
+    page.wait_for_timeout(50)
+    assert (points(found) == before).all()
+    assert page.problems == []
+
+
+def test_the_view_by_mouse_and_keyboard(figure):
+    page, found = figure("sphere")
+    assert view(found) == [20, 20]
+    box = found.locator(".rmsn-space").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.45
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 40, steps=6)
+    page.mouse.up()
+    page.wait_for_timeout(50)
+    assert view(found) == [-10, 40]
+    found.locator(".rmsn-orbit").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowUp")
+    page.wait_for_timeout(50)
+    assert view(found) == [-5, 90]
+    page.keyboard.press("Home")
+    page.wait_for_timeout(50)
+    assert view(found) == [20, 20]
+    points(found)
+    assert page.problems == []
+
+
+def test_the_sphere_says_what_the_buttons_promise(figure):
+    page, found = figure("sphere")
+    said = found.locator("output.rmsn-finding")
+    for button, finding in {
+        "Shift by 3: a crowd at the pole": r"now 1\d° from .*LayerNorm's stay",
+        "Look down (1, 1, 1)": r"on the outline",
+        "× −1: through the centre": r"through the centre to the opposite side",
+        "× 0.3: nothing moves": r"no output moves",
+    }.items():
+        found.get_by_role("button", name=button, exact=True).click()
+        page.wait_for_timeout(100)
+        assert re.search(finding, said.inner_text()), said.inner_text()
+        points(found)
+    slider = found.get_by_role("slider", name="Morph")
+    slider.focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(100)
+    assert "The input" in said.inner_text()
+    found.get_by_role("button", name="LayerNorm").click()
+    page.wait_for_timeout(100)
+    assert "norm=layer" in page.evaluate(
+        "new Promise(f => setTimeout(() => f(location.hash), 300))"
+    )
