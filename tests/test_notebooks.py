@@ -42,7 +42,9 @@ def facts(tmp_path):
     folder.mkdir(parents=True)
     for name in ("page", "other"):
         (folder / f"{name}.md").write_text(f"{HEAD}---\n", "utf-8")
-    (tmp_path / "book" / "plain.md").write_text("# No code\n", "utf-8")
+    (tmp_path / "book" / "reference").mkdir()
+    for name in ("plain", "reference/glossary"):
+        (tmp_path / "book" / f"{name}.md").write_text("# No code\n", "utf-8")
     (folder / "dot.svg").write_text("<svg/>", "utf-8")
     return book_facts.Facts(
         root=tmp_path,
@@ -78,6 +80,8 @@ def translate(facts):
          "Zhang and Sennrich (2019), (Zhang and Sennrich, 2019; Ba et al., 2016)"),
         ("{doc}`other`", "[The other](other.ipynb)"),
         ("{doc}`here <other>`", "[here](other.ipynb)"),
+        ("one {term}`ulp`, two {term}`ulps <ulp>`",
+         "one [ulp](../reference/glossary.md), two [ulps](../reference/glossary.md)"),
         ("{doc}`/book/plain`", "[No code](../plain.md)"),
         ("[plain](../plain.md)", "[plain](../plain.md)"),
         ("[one](other.md#there)", "[one](other.ipynb)"),

@@ -96,6 +96,11 @@ class Roles:
         title, target = titled(text)
         return self.to_page(target, title)
 
+    def role_term(self, text: str) -> str:
+        """A word of the glossary links to its page."""
+        title, term = titled(text)
+        return self.to_page("/book/reference/glossary", title or term)
+
     def role_ref(self, text: str) -> str:
         title, label = titled(text)
         if label in self.labels["numref"] and not title:
