@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rmsnorm_edu.checks import check
+from rmsnorm_edu.checks.answers import answer
 from rmsnorm_edu.exercises import EXERCISES, Conviction, Task, broken
 
 PAGES = Path(__file__).parents[1] / "book"
@@ -44,6 +45,12 @@ EVIDENCE = {
     "convict_axis": ([[1.0, 2.0], [30.0, 40.0]], np.arange(1.0, 28.0).reshape(3, 3, 3)),
     "convict_std": ([10.0, 11.0, 12.0], [[1.0, 2.0, 4.0], [-5.0, -6.0, -5.5]], [5.0, 5.0]),
     "convict_prescaled_eps": ([1e-3, -1e-3, 1e-3], [[1e-9, 0.0]], [0.002, 0.002]),
+    "convict_weight_twice": (
+        [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
+        [[1.0, 1.0], [3.0, -4.0], [-1.5, 2.0]],
+        [[2.0], [1.0], [1.5]],
+        np.cos(np.arange(24.0)).reshape(3, 2, 4),
+    ),
 }
 
 
@@ -63,6 +70,10 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_std", [1.0, 2.0, 3.0, -4.0]),  # an angle, but not one above 60 degrees
         ("convict_prescaled_eps", [0.5, 0.7]),
         ("convict_prescaled_eps", [300.0, -5.0]),
+        ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
+        ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
+        ("convict_weight_twice", [1.0, 2.0, 3.0]),
+        ("convict_weight_twice", [[1.0, 2.0, 3.0]]),
     ],
 )
 def test_no_evidence_no_conviction(name: str, x) -> None:
@@ -109,18 +120,23 @@ def test_the_stubs_of_the_pages_have_the_signatures() -> None:
 
 def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     rng = np.random.default_rng(0)
-    inputs = [rng.normal(0.5, 1, s) * 10.0**e for s in ((3,), (4, 4), (1, 5)) for e in (-4, 0, 3)]
+    shapes = ((3,), (4, 4), (1, 5), (3, 4))
+    inputs = [rng.normal(0.5, 1, s) * 10.0**e for s in shapes for e in (-4, 0, 3)]
     names = {"why_normalise": "convict_l2", "numpy": "convict_axis"}
     names["invariance"] = "convict_prescaled_eps"
     names["layernorm_to_rmsnorm"] = "convict_std"
+    names["gradients"] = "convict_weight_twice"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:
         scope = {"np": np}
         exec(code, scope)
         for x in inputs:
-            np.testing.assert_allclose(scope["suspect"](x), broken[names[page]](x), rtol=1e-15)
-            np.testing.assert_array_equal(broken[names[page]](x).shape, x.shape)
+            ours, pages = (answer(f, (x,)) for f in (broken[names[page]], scope["suspect"]))
+            assert ours.error == pages.error
+            if not ours.error:
+                np.testing.assert_allclose(pages.value, ours.value, rtol=1e-12)
+                assert pages.value.shape == ours.value.shape
 
 
 def test_the_cases_go_from_small_to_large_and_hide_nothing() -> None:
