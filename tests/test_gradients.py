@@ -77,7 +77,7 @@ def test_index_vector_and_projector_form_are_the_jacobian(seed, eps) -> None:
     close(matrix_r(x, eps) @ u, dx, top)
 
 
-@pytest.mark.equation("projector")
+@pytest.mark.equation("gradient-projector")
 @pytest.mark.parametrize("seed", range(8))
 def test_rms_times_r_is_a_projector_when_eps_is_zero(seed) -> None:
     _, x, _ = problem(seed)
