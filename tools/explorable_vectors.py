@@ -18,6 +18,7 @@ from rmsnorm_edu import invariance, reference
 from rmsnorm_edu.explorables import depth as simulation
 from rmsnorm_edu.explorables import epsilons as epsilon_figure
 from rmsnorm_edu.explorables import invariance_table as figure
+from rmsnorm_edu.explorables import rounding_cloud as cloud
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "js" / "vectors"
 EPS = 1e-6
@@ -120,6 +121,28 @@ def gradient_case(x: np.ndarray, dy: np.ndarray, weight: np.ndarray, eps: float)
     }
 
 
+def rounding_cloud() -> dict[str, Any]:
+    """What the figure gets, and at some sizes the errors before they became letters."""
+    data = cloud.data()
+    choices = [(d, c, word) for d in data["types"] for c in data["conventions"] for word in WORDS]
+    return {"data": data, "cases": [c for choice in choices for c in cloud_cases(*choice)]}
+
+
+WORDS = {"own": None, "zero": 0.0}
+
+
+def cloud_cases(dtype: str, convention: str, word: str) -> list[dict[str, Any]]:
+    exponents = cloud.sizes(dtype)
+    x = cloud.inputs(dtype, exponents, cloud.DTYPES[dtype])
+    errors = cloud.errors(*cloud.outputs(convention, x, WORDS[word]))
+    state = {"dtype": dtype, "convention": convention, "eps": word}
+    return [
+        {**state, "exponent": k, "errors": [float(e) if np.isfinite(e) else None for e in row]}
+        for k, row in zip(exponents, errors, strict=True)
+        if k in (-76, -24, -10, 0, 8, 14, 66)
+    ]
+
+
 def vectors() -> dict[str, Any]:
     """What stands in the files, by their names."""
     return {
@@ -129,6 +152,7 @@ def vectors() -> dict[str, Any]:
         "epsilons": epsilons(),
         "gradient_plane": gradient_plane(),
         "sphere": sphere_vectors.sphere(),
+        "rounding_cloud": rounding_cloud(),
     }
 
 

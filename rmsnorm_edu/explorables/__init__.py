@@ -20,8 +20,10 @@ _HOME = {
     "Epsilons": "epsilons",
     "GradientPlane": "gradient_plane",
     "Sphere": "sphere",
+    "RoundingCloud": "rounding_cloud",
 }
 __all__ = ["Depth", "Epsilons", "Figure", "GradientPlane", "Hero", "InvarianceTable", "Sphere"]
+__all__ += ["RoundingCloud"]
 
 
 def __getattr__(name: str) -> Any:

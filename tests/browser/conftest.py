@@ -89,3 +89,20 @@ def figure(visit, site):
         return page, found
 
     return open_figure
+
+
+@pytest.fixture
+def alone(visit, tmp_path):
+    """alone("Name", width=…) -> a page that holds nothing but the explorable, and that."""
+    from rmsnorm_edu import explorables
+
+    def open_figure(name, **options):
+        file = tmp_path / "figure.html"
+        shown = getattr(explorables, name)().to_html()
+        file.write_text(f"<!doctype html><meta charset=utf-8>{shown}", encoding="utf-8")
+        page = visit(file.as_uri(), **options)
+        found = page.locator(".rmsn-figure[data-ready]")
+        found.wait_for()
+        return page, found
+
+    return open_figure
