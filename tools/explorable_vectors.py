@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gradient_vectors
 import numpy as np
 import sphere_vectors
 
@@ -101,26 +102,6 @@ def epsilons() -> dict[str, Any]:
     return {"files": files, "cases": cases}
 
 
-def gradient_plane() -> list[dict[str, Any]]:
-    """States of the plane, x = 0 too, and the backward pass; null where eps = 0 leaves none."""
-    rng = np.random.default_rng(3)
-    states = [np.round(rng.uniform(-1.2, 1.2, (3, 2)), 2) for _ in range(8)]
-    states += [np.array([[0, 0], [0.3, 1.1], [1.5, -0.5]]), np.array([[0.8, 0.6]] * 3)]
-    return [gradient_case(*state, eps) for state in states for eps in (0.0, 1e-3, 0.25, 1.0)]
-
-
-def gradient_case(x: np.ndarray, dy: np.ndarray, weight: np.ndarray, eps: float) -> dict[str, Any]:
-    dx, _ = reference.rms_norm_vjp(dy, x, weight, eps=eps)
-    unit = reference.rms_norm(x, eps=eps)
-    has = bool(np.isfinite(dx).all())
-    return {
-        **{"x": x.tolist(), "dy": dy.tolist(), "weight": weight.tolist(), "eps": eps},
-        "unit": unit.tolist() if has else None,
-        "dx": dx.tolist() if has else None,
-        "inner": float(dx @ x) if has else None,
-    }
-
-
 def rounding_cloud() -> dict[str, Any]:
     """What the figure gets, and at some sizes the errors before they became letters."""
     data = cloud.data()
@@ -150,9 +131,10 @@ def vectors() -> dict[str, Any]:
         "invariance_table": invariance_table(),
         "depth": depth(),
         "epsilons": epsilons(),
-        "gradient_plane": gradient_plane(),
+        "gradient_plane": gradient_vectors.gradient_plane(),
         "sphere": sphere_vectors.sphere(),
         "rounding_cloud": rounding_cloud(),
+        "growing_weights": gradient_vectors.growing_weights(),
     }
 
 

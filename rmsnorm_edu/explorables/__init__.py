@@ -19,11 +19,21 @@ _HOME = {
     "Depth": "depth",
     "Epsilons": "epsilons",
     "GradientPlane": "gradient_plane",
+    "GrowingWeights": "growing_weights",
     "Sphere": "sphere",
     "RoundingCloud": "rounding_cloud",
 }
-__all__ = ["Depth", "Epsilons", "Figure", "GradientPlane", "Hero", "InvarianceTable", "Sphere"]
-__all__ += ["RoundingCloud"]
+__all__ = [
+    "Depth",
+    "Epsilons",
+    "Figure",
+    "GradientPlane",
+    "GrowingWeights",
+    "Hero",
+    "InvarianceTable",
+    "RoundingCloud",
+    "Sphere",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -208,13 +208,9 @@ function circles({ core, box }) {
   core.circle(box, "is-rms").attr("r", Math.SQRT2 * unit);
   const orbit = core.circle(box, "is-input");
   const tangent = clip.append("path").attr("class", "rmsn-hair");
-  return ({ x: [a, b] }) => {
-    const size = core.length([a, b]);
-    const [px, py] = to([a, b]);
-    const far = size === 0 ? 0 : 2 * side / size;
-    core.put(orbit, { r: () => size * unit });
-    const [tx, ty] = [far * b, far * a];
-    core.put(tangent, { d: () => `M${px - tx},${py - ty}l${2 * tx},${2 * ty}` });
+  return ({ x }) => {
+    core.put(orbit, { r: () => core.length(x) * unit });
+    core.put(tangent, { d: () => core.tangent(x, to, 2 * side) });
   };
 }
 
@@ -260,8 +256,10 @@ function labels({ core, box }) {
   const write = core.names(core, box, ["", "is-rms", "", "", "is-rms", "is-small is-rms"]);
   return (last) => {
     const places = spots(core, last, box.to);
-    write([...places, core.plus(below, [0, 14])], ["x", "x̂", places[3] ? "dy" : "dy = u", "u",
-      "dx", last.eps === 0 ? "every output x̂ lies on this circle" : "with ε every x̂ lies within"]);
+    const circle = last.eps === 0 ? "every output x̂ lies on this circle"
+      : "with ε every x̂ lies within";
+    write([...places, core.plus(below, [0, 14])],
+      ["x", "x̂", places[3] ? "dy" : "dy = u", "u", "dx", circle]);
   };
 }
 

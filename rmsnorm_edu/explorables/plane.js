@@ -34,10 +34,10 @@ export function arrow([x1, y1], [x2, y2], size = 10) {
 }
 
 // The sign of a right angle between x and a at x's tip; none where one is too short for it.
-export function rightAngle(x, a, to) {
+export function rightAngle(x, a, to, size = 0.3) {
   const [far, long] = [length(x), length(a)];
-  if (Math.min(far, long) < 0.4) return "";
-  const [back, side] = [times(-0.3 / far, x), times(0.3 / long, a)];
+  if (Math.min(far, long) < 1.3 * size) return "";
+  const [back, side] = [times(-size / far, x), times(size / long, a)];
   const at = (v) => to(plus(x, v));
   return `M${at(back)}L${at(plus(back, side))}L${at(side)}`;
 }
@@ -63,25 +63,35 @@ export const held = (core, point, limit) =>
   point.map((v) => core.clamp(core.round(v, FINE), [-limit, limit]));
 
 // --- the picture
-// A square of ±reach with its scales, `to` pixels and `from` them, and a layer cut at its edge.
-export function plane({ core, d3, side, reach, label }) {
+// A square 2 · reach wide with its zero at `origin` (fractions of it), its scales `to` pixels and
+// `from` them, and a layer that is cut at its edge.
+export function plane({ core, d3, side, reach, label, origin = [0.5, 0.5] }) {
   const svg = core.picture(d3, side, side, label);
   const unit = side / (2 * reach);
-  const half = side / 2;
+  const [left, top] = times(side, origin);
   svg.append("rect").attr("class", "rmsn-column").attr("rx", 5)
     .attr("width", side).attr("height", side);
   const clip = svg.append("svg").attr("class", "rmsn-clip").attr("aria-hidden", "true")
     .attr("width", side).attr("height", side);
-  clip.append("path").attr("class", "rmsn-hair").attr("d", `M0,${half}h${side}M${half},0v${side}`);
+  clip.append("path").attr("class", "rmsn-hair").attr("d", `M0,${top}h${side}M${left},0v${side}`);
   return {
-    svg, clip, side, unit, to: ([a, b]) => [half + a * unit, half - b * unit],
-    from: ({ x, y }) => [x / unit - reach, reach - y / unit],
+    svg, clip, side, unit, to: ([a, b]) => [left + a * unit, top - b * unit],
+    from: ({ x, y }) => [(x - left) / unit, (top - y) / unit],
   };
 }
 
-// A circle round the middle of the plane.
-export const circle = ({ clip, side }, cls) => clip.append("circle")
-  .attr("class", `rmsn-orbit ${cls}`).attr("cx", side / 2).attr("cy", side / 2);
+// A circle round the zero of the plane, and the tangent to one at the vector x, `far` pixels long.
+export function circle({ clip, to }, cls) {
+  const [cx, cy] = to([0, 0]);
+  return clip.append("circle").attr("class", `rmsn-round ${cls}`).attr("cx", cx).attr("cy", cy);
+}
+
+export function tangent([a, b], to, far) {
+  const [[px, py], size] = [to([a, b]), length([a, b])];
+  if (size === 0) return "";
+  const [tx, ty] = [far * b / size, far * a / size];
+  return `M${px - tx},${py - ty}l${2 * tx},${2 * ty}`;
+}
 
 // Names in the picture, one for each class; the function writes them at places, null for hidden.
 export function names(core, { clip, side }, classes) {

@@ -7,13 +7,9 @@ import pytest
 
 pytest.importorskip("anywidget")
 
+from browser.figures import drag, numbers
 from rmsnorm_edu import explorables, reference
-
-NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?")
-
-
-def numbers(text):
-    return [float(found.replace("−", "-")) for found in NUMBER.findall(text)]
+from rmsnorm_edu.explorables import growing_weights
 
 
 @pytest.fixture
@@ -38,15 +34,11 @@ def press(page, *keys):
     page.wait_for_timeout(60)
 
 
-def drag(page, element, right, down):
-    """From the middle of the element, by pixels."""
+def move(page, element, right, down):
+    """Drag the element from its middle, by pixels."""
     box = element.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + right, y + down, steps=5)
-    page.mouse.up()
-    page.wait_for_timeout(60)
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    drag(page, element, middle[0] + right, middle[1] + down)
 
 
 def plane_is_right(found):
@@ -68,12 +60,12 @@ def test_gradient_plane_by_mouse(alone):
     page, found = alone("GradientPlane")
     x, dy, _ = plane_is_right(found)
     tips = found.locator(".rmsn-tip")
-    drag(page, tips.nth(0), -90, 40)
+    move(page, tips.nth(0), -90, 40)
     moved, same, _ = plane_is_right(found)
     assert moved[0] < x[0] - 0.8
     assert moved[1] < x[1] - 0.3
     assert (same == dy).all(), "dy comes along"
-    drag(page, tips.nth(1), 200, 300)
+    move(page, tips.nth(1), 200, 300)
     assert plane_is_right(found)[1][1] == -1.2, "held in its box"
     assert page.problems == []
 
@@ -129,3 +121,55 @@ def test_gradient_plane_by_finger(alone):
     page.wait_for_timeout(150)
     assert plane_is_right(found)[0][1] < 0
     assert page.evaluate("scrollY") == 0
+
+
+def weights_are_right(found):
+    """The step that the reader stands on: its norm and angle are those of the simulation."""
+    sliders = found.locator("input[type=range]").all()
+    rate, decay = (numbers(s.get_attribute("aria-valuetext"))[0] for s in sliders)
+    step, square, turn = numbers(found.locator(".rmsn-marker").get_attribute("aria-valuetext"))
+    w = growing_weights.walk(rate, decay)
+    step = int(step)
+    # the rate is shown to three digits, and ‖w‖² moves by at most twice its relative error
+    np.testing.assert_allclose(square, w[step] @ w[step], rtol=0.02)
+    cosine = w[step] @ w[step - 1] / np.linalg.norm(w[step]) / np.linalg.norm(w[step - 1])
+    np.testing.assert_allclose(turn, np.degrees(np.arccos(cosine)), rtol=0.02, atol=0.06)
+    return rate, decay, step
+
+
+def test_growing_weights_by_mouse(alone):
+    page, found = alone("GrowingWeights")
+    assert weights_are_right(found) == (0.3, 0, 5)
+    move(page, found.locator(".rmsn-marker"), 150, 0)
+    assert weights_are_right(found)[2] > 60
+    box = found.get_by_role("slider", name="Decay").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2)
+    page.wait_for_timeout(60)
+    assert weights_are_right(found)[1] > 0.01
+    assert page.problems == []
+
+
+def test_growing_weights_by_keyboard(alone):
+    page, found = alone("GrowingWeights", width=320)
+    press(page, "Tab", "ArrowRight", "Shift+ArrowRight")
+    assert weights_are_right(found)[2] == 16
+    press(page, "End")
+    assert weights_are_right(found)[2] == growing_weights.STEPS
+    press(page, "Tab", "End")
+    assert weights_are_right(found)[0] > 3
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+
+
+def test_growing_weights_do_what_the_buttons_promise(alone):
+    page, found = alone("GrowingWeights", width=390)
+    said = found.locator("output.rmsn-finding")
+    for button, finding, state in [
+        ("Ten times", r"calms them: the last 50 turn w by 2\.8°", (3, 0, 1)),
+        ("With weight decay", r"settles near 1\.66", (0.3, 0.1, 200)),
+        ("A tenth", r"from 1 to 1\.26", (0.03, 0, 200)),
+        ("Reset", r"from 1 to 7\.64", (0.3, 0, 5)),
+    ]:
+        found.get_by_role("button", name=button).click()
+        page.wait_for_timeout(60)
+        assert re.search(finding, said.inner_text())
+        assert weights_are_right(found) == state
