@@ -44,6 +44,13 @@ def test_no_page_shows_where_an_object_lies_or_a_path_of_this_machine(html: Path
         assert str(ROOT) not in text, page
 
 
+def test_no_picture_has_a_rule_for_the_whole_page(html: Path) -> None:
+    """Matplotlib's SVGs bring `*{…}`: inlined it would square the dots of a figure beside it."""
+    for page in build_book.toc_pages():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        assert re.search(r"<style[^>]*>\s*\*\s*{", text) is None, page
+
+
 def files(folder: Path) -> dict[str, bytes]:
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}

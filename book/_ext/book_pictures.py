@@ -21,6 +21,7 @@ def variables():
 def inline(svg, alt, number):
     """The <svg> element: named for screen readers, ids of its own, colours of the page."""
     svg = PROLOG.sub("", svg).strip()
+    svg = svg.replace(">*{", ">.picture *{")  # matplotlib's rule would hold for the whole page
     colours = variables()
     svg = re.sub(r"#[0-9a-f]{6}\b", lambda m: colours.get(m[0], m[0]), svg)
     svg = re.sub(r'\bid="', f'id="p{number}-', svg)
