@@ -95,9 +95,7 @@ def _divisor(c: Convention, a: AnyFloat, narrow: np.dtype[Any], eps: np.floating
     n = a.shape[-1]
     if c.about_mean:
         a = a - np.mean(a, axis=-1, keepdims=True, dtype=np.float64).astype(a.dtype)
-    total = np.sum(kept("square", np.square(a)), axis=-1, dtype=np.float64)
-    if not c.sums_in_float64:
-        total = np.where(total > np.finfo(a.dtype).max, np.inf, total)
+    total = _sum(c, kept("square", np.square(a)))
     if "total" in c.rounds:
         total = kept("total", total)
     if c.eps_floor:
@@ -106,6 +104,16 @@ def _divisor(c: Convention, a: AnyFloat, narrow: np.dtype[Any], eps: np.floating
         rms = kept("rms", kept("norm", np.sqrt(total)) * a.dtype.type(n**-0.5))
         return kept("divisor", rms + eps)
     return np.sqrt(kept("sum", kept("mean", total / n) + kept("eps", eps)))
+
+
+def _sum(c: Convention, squares: AnyFloat) -> AnyFloat:
+    """Σ of the last axis. In no known order it is taken in float64, and overflows as float32."""
+    if c.sums == "float32 in sequence":
+        return np.asarray(np.cumsum(squares, axis=-1)[..., -1])
+    total = np.sum(squares, axis=-1, dtype=np.float64)
+    if c.sums == "float64":
+        return np.asarray(total)
+    return np.where(total > np.finfo(squares.dtype).max, np.inf, total)
 
 
 def _scaled(

@@ -24,8 +24,8 @@ class Convention:
     What is not named is kept in float32, or in float64 for float64 input. `xhat_as_weight`: "xhat"
     takes the weight's type, and only if that is a half one. `keeps_float16`: "xhat" is not rounded
     to float16 where a wider weight follows. `divides`: x / D, otherwise x · (1/D). `gain_first`:
-    (weight · x) · (1/D). `gain_with_rstd`: x · (weight · (1/D)). `sums_in_float64`: the sum of
-    squares, which is float32 elsewhere, cannot overflow.
+    (weight · x) · (1/D). `gain_with_rstd`: x · (weight · (1/D)). `sums`: how the squares are added
+    up, "float32" in some good order, "float32 in sequence" one after the other, or in "float64".
 
     `gate`: an activation ("silu" or "sigmoid") of a second input, in float32, multiplies the
     result, or x itself with `gate_before`. `output` is "x", x's type; "promoted", the common type
@@ -52,7 +52,7 @@ class Convention:
     gain_offset: float = 0.0
     gain_first: bool = False
     gain_with_rstd: bool = False
-    sums_in_float64: bool = False
+    sums: str = "float32"
     gate: str | None = None
     gate_before: bool = False
     output: str = "promoted"
@@ -119,7 +119,7 @@ _MULTIPLY_THEN_CAST = {
     "torchtune": replace(_ONCE, source="torchtune 0.6.1, RMSNorm"),
     "gpt_neox": replace(_ONCE, eps=1e-8, source="EleutherAI/gpt-neox at ea7aefd, RMSNorm"),
     "ggml": replace(
-        _ONCE, sums_in_float64=True, source="ggml 0.21.0, ggml_rms_norm (float32 only; asks for ε)"
+        _ONCE, sums="float64", source="ggml 0.21.0, ggml_rms_norm (float32 only; asks for ε)"
     ),
     "liger_gemma": replace(_ONE_PLUS, source=_LIGER + "casting_mode gemma"),
     "apex_cuda": replace(
@@ -148,7 +148,13 @@ _CAST_THEN_MULTIPLY = {
         _CAST_FIRST, eps=1e-5, evidence="read", source="meta-llama/llama at 0504cf4, llama/model.py"
     ),
     "vllm": replace(_CAST_FIRST, evidence="read", source="vLLM of August 2026, RMSNorm"),
-    "mlx": replace(_CAST_FIRST, eps=1e-5, cast_first="common", source="mlx 0.32.4, nn.RMSNorm"),
+    "mlx": replace(
+        _CAST_FIRST,
+        eps=1e-5,
+        cast_first="common",
+        sums="float32 in sequence",
+        source="mlx 0.32.4, nn.RMSNorm on a CPU",
+    ),
     "tinygrad": replace(
         _CAST_FIRST, divides=True, keeps_float16=True, source="tinygrad 0.14.0, nn.RMSNorm on a CPU"
     ),

@@ -139,7 +139,8 @@ def _checked_gate(c: Convention, name: str, x: AnyFloat, gate: ArrayLike | None)
     if gate is None:
         return None
     if c.gate is None:
-        raise ValueError(f"{name} has no gate; those that have one end in _gated")
+        gated = ", ".join(n for n, other in NAMES.items() if other.gate)
+        raise ValueError(f"{name} has no gate; those that have one are {gated}")
     gate = floats(gate, "gate")
     if gate.shape != x.shape:
         raise ValueError(f"gate has shape {gate.shape}, x {x.shape}; give gate the shape of x")
