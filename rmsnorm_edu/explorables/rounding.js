@@ -137,9 +137,10 @@ export function finding(core, data, last) {
 function nearest(core, { cells, conventions }, { dtype, convention, cell }) {
   const about = (v) => `${Math.round(100 * v)}%`;
   const { label } = conventions[convention];
-  if (cell.missed === 0) {
-    return `Below the bound. ${label} rounds to ${dtype} once, at the end: every measured output `
-      + "is the nearest number there is.";
+  if (cell.missed < 0.005) {
+    const few = cell.missed === 0 ? "every measured output is the nearest number there is"
+      : `all but about one output in ${+(1 / cell.missed).toPrecision(1)} are the nearest numbers`;
+    return `Below the bound. ${label} rounds to ${dtype} once, at the end: ${few}.`;
   }
   const torch = cells[`${dtype} torch`].missed;
   const other = convention === "torch" ? "" : `; of torch’s, ${about(torch)}`;

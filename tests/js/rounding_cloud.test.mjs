@@ -81,6 +81,7 @@ test("the finding says what comes out, and why", () => {
 });
 
 test("inside the range it counts the outputs that are not the nearest number", () => {
+  assert.match(said("float16", "torch", 0), /once, .* all but about one output in \d+ are the near/);
   assert.match(said("bfloat16", "torch", 0), /torch rounds to bfloat16 once, .* the nearest/);
   assert.match(said("bfloat16", "gemma_flax", 0),
     /^Below the bound\. About \d\d% of the outputs are not .*; of torch’s, 0%\.$/);
