@@ -13,6 +13,7 @@ __all__ = [
     "explorables",
     "geometry",
     "invariance",
+    "mutants",
     "page",
     "precision",
     "recorded",

@@ -118,26 +118,28 @@ def scale(
     *,
     eps: float = 1e-6,
     eps_outside: bool = False,
+    k: int | None = None,
 ) -> Array:
     """What `bound` is relative to, in float64: an error is allowed bound · scale.
 
     x and dy are (..., n), weight (n,), each of a type that `bound` knows. "y": max|y| of each
     row, (..., 1). "dx": rstd · (max|u| + max|x̂| · mean|u · x̂|) of each row, u = dy · weight; inf
     where rstd is beyond float64. "dweight": Σ_rows |dy · x̂| of each feature, (n,). The last two
-    need dy. A row of zeros with eps = 0 has no scale: nan or inf. Raises ValueError for an
-    unknown word, other shapes, or an eps that is negative or not finite, TypeError for other
-    types.
+    need dy. With `k` the RMS and max|x̂| are the first k features', and the mean is Σ|u · x̂|/k. A
+    row of zeros with eps = 0 has no scale: nan or inf. Raises ValueError for an unknown word,
+    other shapes, or an eps that is negative or not finite, TypeError for other types.
     """
     known(what, _WHAT, "what")
     x, w, eps = _row(x, weight, eps)
-    xhat = np.abs(reference.rms_norm(x, eps=eps, eps_outside=eps_outside))
+    xhat = np.abs(reference.rms_norm(x, eps=eps, eps_outside=eps_outside, k=k))
     if what == "y":
         return _largest(xhat * w)
     dy = _upstream(what, x, dy)
     if what == "dweight":
         total: Array = np.sum((np.abs(dy) * xhat).reshape(-1, x.shape[-1]), axis=0)
         return total
-    return _over_rms(_terms(x, w, dy, eps, eps_outside)[:2], x, eps, eps_outside)
+    k = k or x.shape[-1]
+    return _over_rms(_terms(x, w, dy, eps, eps_outside, k)[:2], x[..., :k], eps, eps_outside)
 
 
 def allowed(
@@ -150,11 +152,13 @@ def allowed(
     convention: str = "torch",
     summation: str = "any",
     store: str = "round",
+    dtype: DTypeLike | None = None,
+    k: int | None = None,
 ) -> Array:
     """The largest error that rounding explains, in float64: sharper than bound · scale.
 
-    x (rows, n) of the type of `bound`, which the result is stored in; weight (n,) as the
-    convention stores it. Each type's smallest number is added where a result underflows.
+    x (rows, n); the result is stored in `dtype`, x's type if none is given; weight (n,) as the
+    convention stores it; `k` as in `scale`. The type's smallest number is added, for underflow.
 
     - "y", of x's shape: bound · |y|, element by element; bound · max|y| for conventions that store
       more than x̂ on the way, which may underflow there.
@@ -166,19 +170,24 @@ def allowed(
 
     Raises what `bound` and `scale` raise.
     """
-    name, c = dtype_name(np.asarray(x).dtype), conventions.get(convention)
+    name = dtype_name(np.asarray(x).dtype if dtype is None else dtype)
+    c = conventions.get(convention)
     x, w, eps = _row(x, weight, eps)
     n, gain = x.shape[-1], c.gain_offset + w
     logs = _logs(c, name, depth(n, summation), store)
     if known(what, _WHAT, "what") == "dx":
-        return _allowed_dx(logs, x, gain, _upstream(what, x, dy), eps, c) + subnormal(name)
+        dy = _upstream(what, x, dy)
+        return _allowed_dx(logs, x, gain, dy, eps, c, k or n) + subnormal(name)
     column = depth(max(x.size // n, 1), summation)
     part = _expm1(_before_the_store(logs, what, logs.row, column) + logs.narrow)
     if what == "y":
         y = np.abs(conventions.exact(convention, x, w, eps=eps))
+        if k is not None:
+            y = np.abs(reference.rms_norm(x, gain, eps=eps, eps_outside=c.eps_outside, k=k))
         alone = not c.gain_first and set(c.rounds) <= {"xhat"}
         return part * (y if alone else _largest(y)) + subnormal(name) * (2 + np.abs(gain))
-    return part * scale(what, x, gain, dy, eps=eps, eps_outside=c.eps_outside) + subnormal(name)
+    how = {"eps": eps, "eps_outside": c.eps_outside}
+    return part * scale(what, x, gain, dy, k=k, **how) + subnormal(name)
 
 
 class _Logs(NamedTuple):
@@ -224,27 +233,30 @@ def _before_the_store(logs: _Logs, what: str, row: int, column: int) -> float:
     return logs.rstd + (2 + column) * logs.one + logs.gain
 
 
-def _allowed_dx(logs: _Logs, x: Array, gain: Array, dy: Array, eps: float, c: Convention) -> Array:
-    u, second, along = _terms(x, gain, dy, eps, c.eps_outside)
+def _allowed_dx(
+    logs: _Logs, x: Array, gain: Array, dy: Array, eps: float, c: Convention, k: int
+) -> Array:
+    u, second, along = _terms(x, gain, dy, eps, c.eps_outside, k)
     first = _expm1(logs.rstd + 3 * logs.one + logs.gain)
     shared = _expm1(3 * logs.rstd + 7 * logs.one + 2 * logs.gain)
     own = (1 + shared) * _expm1((logs.row + 5) * logs.one + 2 * logs.gain)
-    before = _over_rms((first * u, own * second, shared * along), x, eps, c.eps_outside)
-    dx, _ = reference.rms_norm_vjp(dy, x, gain, eps=eps, eps_outside=c.eps_outside)
+    parts = (first * u, own * second, shared * along)
+    before = _over_rms(parts, x[..., :k], eps, c.eps_outside)
+    dx, _ = reference.rms_norm_vjp(dy, x, gain, eps=eps, eps_outside=c.eps_outside, k=k)
     stored = _expm1(logs.narrow)
     result: Array = (1 + stored) * before + stored * _largest(dx)
     return result
 
 
 def _terms(
-    x: Array, gain: Array, dy: Array, eps: float, eps_outside: bool
+    x: Array, gain: Array, dy: Array, eps: float, eps_outside: bool, k: int
 ) -> tuple[Array, Array, Array]:
     """max|u|, max|x̂| · mean|u · x̂| and max|x̂| · |mean(u · x̂)| of each row, (..., 1)."""
-    u, xhat = dy * gain, reference.rms_norm(x, eps=eps, eps_outside=eps_outside)
-    slope = np.nan_to_num(reference.rms_norm(x, eps=0.0)) if eps_outside else xhat
+    u, xhat = dy * gain, reference.rms_norm(x, eps=eps, eps_outside=eps_outside, k=k)
+    slope = reference.rms_norm(x[..., :k], eps=0.0) if eps_outside else xhat[..., :k]
     products = u * np.nan_to_num(xhat)
-    sizes = np.mean(np.abs(products), axis=-1, keepdims=True)
-    along = np.abs(np.mean(products, axis=-1, keepdims=True))
+    sizes = np.sum(np.abs(products), axis=-1, keepdims=True) / k
+    along = np.abs(np.sum(products, axis=-1, keepdims=True)) / k
     steep = _largest(np.nan_to_num(slope))
     return _largest(u), steep * sizes, steep * along
 

@@ -9,15 +9,17 @@ from implementations import RIGHT, RIGHT_VJP, WRONG, WRONG_VJP, gradients, right
 from rmsnorm_edu import conventions
 from rmsnorm_edu.checks import Report, verify
 from rmsnorm_edu.checks.inputs import cases
+from rmsnorm_edu.checks.judge import Judge
+from rmsnorm_edu.checks.rules import Rules
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
-def test_300_seeds_do_not_reject_what_is_right() -> None:
-    report = verify(right, gradients, seeds=300)
+def test_many_seeds_do_not_reject_what_is_right() -> None:
+    report = verify(right, gradients, seeds=60)
     assert report.ok, report
-    assert report.inputs > 4000
+    assert report.inputs > 1000
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -58,13 +60,11 @@ def test_the_wrong_ones_fail_in_every_type(dtype: str) -> None:
 
 def _passes(forward, vjp, dtype: str) -> bool:
     """Whether no input of seed 0 shows a fault; without the search for a smaller one."""
-    from rmsnorm_edu.checks import judge
-
-    rules = judge.Judge("torch", judge._dtype(dtype))
+    judge = Judge(Rules("torch", np.dtype(getattr(ml_dtypes, dtype, dtype))))
     name, function = ("forward", forward) if forward else ("vjp", vjp)
     return all(
-        rules.fault(name, function, judge._arguments(name, case)) is None
-        for case in cases(0, rules.dtype)
+        judge.fault(name, function, case.arguments(name)) is None
+        for case in cases(0, judge.rules.dtype)
     )
 
 

@@ -33,6 +33,24 @@ class Case:
     eps: float
     strided: bool = False
 
+    @property
+    def residual(self) -> Array:
+        """What is added to x in the fused norm: x turned round, and smaller."""
+        share = 1 / 16 if self.kind.startswith("huge") else 0.6  # so that no sum overflows
+        return _turned(self.x, share)
+
+    @property
+    def dresidual(self) -> Array:
+        """What comes back for the sum of x and the residual."""
+        return _turned(self.dy, 0.7)
+
+    def arguments(self, function: str) -> tuple[Any, ...]:
+        """The arguments of `function`, one of forward, vjp, add and add_vjp."""
+        fused = function in ("add", "add_vjp")
+        x = (self.x, self.residual) if fused else (self.x,)
+        gradients = {"vjp": (self.dy,), "add_vjp": (self.dy, self.dresidual)}
+        return (*gradients.get(function, ()), *x, self.weight, self.eps)
+
 
 def cases(seed: int, dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
     """Every kind of input once, small ones first; the weight has both signs and is never 1.
@@ -98,6 +116,11 @@ def _case(kind: str, x: Array, eps: float, rng: np.random.Generator, dtype: np.d
     weight = signs * rng.uniform(1.2, 2.5, n) ** rng.choice([-1.0, 1.0], n)
     dy = rng.normal(0.3, 1.0, x.shape)
     return Case(kind, x.astype(dtype), weight.astype(dtype), dy.astype(dtype), eps)
+
+
+def _turned(a: Array, share: float) -> Array:
+    turned: Array = (np.flip(a, -1).astype(np.float64) * share).astype(a.dtype)
+    return turned
 
 
 def _as_it_is(case: Case) -> Case:

@@ -9,8 +9,9 @@ from rmsnorm_edu.checks import text
 class Failure:
     """One way in which a function fails.
 
-    `function` is "forward" or "vjp", `fault` what is wrong ("y", "dx", "dweight", "dtype",
-    "shape", "nan", "written to", "raised", "changing"), `reason` a sentence, `code` the smallest
+    `function` is "forward", "vjp", "add" or "add_vjp", `fault` what is wrong ("y", "dx",
+    "dweight", "new_residual", "dtype", "shape", "nan", "written to", "raised", "changing",
+    "batch"), `reason` a sentence, `code` the smallest
     input found with what came out and what should; `kinds` of inputs it fails on, `inputs` how
     many of them.
     """
@@ -54,7 +55,7 @@ class Report:
         return [(self._sentence(failure), failure.code) for failure in self.failures]
 
     def _sentence(self, failure: Failure) -> str:
-        if failure.fault == "changing":  # the others were not tried
+        if failure.fault in ("changing", "batch"):  # the others were not tried, or are right
             return f"{failure.function} ({self.against}): {failure.reason}"
         every = len(failure.kinds) == self.kinds
         where = "every kind of input" if every else ", ".join(failure.kinds)
