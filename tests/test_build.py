@@ -26,15 +26,16 @@ def test_every_page_of_the_contents_is_written(html: Path) -> None:
 
 def test_a_new_chapter_gets_a_notebook_to_link_to(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(build_book, "ROOT", tmp_path)
-    (tmp_path / "_toc.yml").write_text("root: new\nchapters: [{file: plain}]", encoding="utf-8")
-    (tmp_path / "new.md").write_text("---\nkernelspec: {}\n---\n# New", encoding="utf-8")
-    (tmp_path / "plain.md").write_text("# No code", encoding="utf-8")
+    book = tmp_path / "book"
+    book.mkdir()
+    (book / "new.md").write_text("---\nkernelspec: {}\n---\n# New", encoding="utf-8")
+    (book / "plain.md").write_text("# No code", encoding="utf-8")
     build_book.placeholders()
-    assert nbformat.read(tmp_path / "new.ipynb", as_version=4).cells == []
-    assert not (tmp_path / "plain.ipynb").exists()
-    (tmp_path / "new.ipynb").write_text("exported", encoding="utf-8")
+    assert nbformat.read(book / "new.ipynb", as_version=4).cells == []
+    assert not (book / "plain.ipynb").exists()
+    (book / "new.ipynb").write_text("exported", encoding="utf-8")
     build_book.placeholders()
-    assert (tmp_path / "new.ipynb").read_text(encoding="utf-8") == "exported"
+    assert (book / "new.ipynb").read_text(encoding="utf-8") == "exported"
 
 
 def test_no_page_shows_where_an_object_lies_or_a_path_of_this_machine(html: Path) -> None:

@@ -32,8 +32,8 @@ def toc_pages() -> list[str]:
 
 def placeholders() -> None:
     """An empty notebook beside each new page, which links to its own: the exporter comes later."""
-    for page in toc_pages():
-        source, notebook = ROOT / f"{page}.md", ROOT / f"{page}.ipynb"
+    for source in (ROOT / "book").rglob("*.md"):
+        notebook = source.with_suffix(".ipynb")
         if is_notebook(source) and not notebook.exists():
             notebook.write_text(EMPTY, encoding="utf-8")
 
