@@ -176,8 +176,7 @@ def allowed(
     n, gain = x.shape[-1], c.gain_offset + w
     logs = _logs(c, name, depth(n, summation), store)
     if known(what, _WHAT, "what") == "dx":
-        dy = _upstream(what, x, dy)
-        return _allowed_dx(logs, x, gain, dy, eps, c, k or n) + subnormal(name)
+        return _allowed_dx(logs, x, gain, _upstream(what, x, dy), eps, c, k or n) + subnormal(name)
     column = depth(max(x.size // n, 1), summation)
     part = _expm1(_before_the_store(logs, what, logs.row, column) + logs.narrow)
     if what == "y":
@@ -186,8 +185,8 @@ def allowed(
             y = np.abs(reference.rms_norm(x, gain, eps=eps, eps_outside=c.eps_outside, k=k))
         alone = not c.gain_first and set(c.rounds) <= {"xhat"}
         return part * (y if alone else _largest(y)) + subnormal(name) * (2 + np.abs(gain))
-    how = {"eps": eps, "eps_outside": c.eps_outside}
-    return part * scale(what, x, gain, dy, k=k, **how) + subnormal(name)
+    size = scale(what, x, gain, dy, eps=eps, eps_outside=c.eps_outside, k=k)
+    return part * size + subnormal(name)
 
 
 class _Logs(NamedTuple):
