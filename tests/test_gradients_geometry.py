@@ -63,6 +63,7 @@ def test_the_direction_learns_with_the_rate_over_the_squared_length(length) -> N
     stepped = w - rate * dw_of(w, x, dy, weight)
     change = stepped / np.linalg.norm(stepped) - unit
     predicted = -rate / length**2 * dw_of(unit, x, dy, weight)
+    np.testing.assert_allclose(stepped, length * (unit + predicted), rtol=1e-12)
     angle = np.linalg.norm(predicted)
     assert np.linalg.norm(change - predicted) <= 2 * angle**2 + 1e-13
     assert angle > 1e-9
