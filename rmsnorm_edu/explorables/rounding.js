@@ -149,8 +149,10 @@ function nearest(core, { cells, conventions }, { dtype, convention, cell }) {
 }
 
 // --- the picture of one choice; a move of the line changes nothing here
-// Everything that belongs to one choice, from below: zones, hairlines, dots, bound, names.
+// Everything that belongs to one choice, from below: zones, hairlines, dots, bound; names in
+// `labels`, above the line that reads.
 export function cloud(parts) {
+  [parts.scene, parts.labels].forEach((group) => group.html(""));
   zones(parts);
   scale(parts);
   dots(parts);
@@ -229,11 +231,11 @@ function limit({ core, scene, box: { x, y }, last: { cell: { bound, holds }, typ
 }
 
 // In words: what is lost in which zone, which line is the bound, which dots are whose.
-function names({ core, scene, box, data, last }) {
+function names({ core, labels, box, data, last }) {
   const { edges, type, cell, dtype } = last;
   const { left, right, roof, x, y } = box;
   const label = (cls, anchor, at, down, text) => {
-    const words = scene.append("text").attr("class", `rmsn-label is-small rmsn-halo ${cls}`)
+    const words = labels.append("text").attr("class", `rmsn-label is-small rmsn-halo ${cls}`)
       .attr("text-anchor", anchor).attr("x", at).attr("y", down);
     core.typeset(words.node(), text);
   };
@@ -258,6 +260,6 @@ function names({ core, scene, box, data, last }) {
   const bound = `bound ${core.number(cell.bound)} u`;
   label("", anchor, at, y(cell.bound, type.u) + (high ? 4 : -7), bound);
   const { label: name } = data.conventions[last.convention];
-  core.words(scene, 0, 30, [["is-rms", `● ${name}`],
+  core.words(labels, 0, 30, [["is-rms", `● ${name}`],
     ...(last.convention === "torch" ? [] : [["is-none", "● torch"]])]).classed("is-small", true);
 }

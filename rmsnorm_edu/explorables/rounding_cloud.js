@@ -137,12 +137,13 @@ function draw({ d3, core, width, data, move, now }) {
   const scene = svg.append("g").attr("aria-hidden", "true");
   backdrop({ d3, core, svg, box });
   const mark = marker({ d3, core, svg, box, move, now });
+  const labels = svg.append("g").attr("aria-hidden", "true").attr("pointer-events", "none");
   let shown = "";
   return {
     el: svg.node(),
     update(last) {
       const key = [last.dtype, last.convention, last.eps].join(" ");
-      if (key !== shown) core.cloud({ d3, core, scene: scene.html(""), box, data, last });
+      if (key !== shown) core.cloud({ d3, core, scene, labels, box, data, last });
       shown = key;
       mark(last);
     },
