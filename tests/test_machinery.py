@@ -3,6 +3,7 @@
 One small book of faults is built with the book's own settings; the good case is the book itself.
 """
 
+import json
 import os
 import re
 import shutil
@@ -191,6 +192,13 @@ def test_an_equation_says_what_it_is_and_the_table_lists_it(
     assert "test_it.py::test_it" in told
 
 
+def test_a_formula_keeps_the_signs_that_touch_it() -> None:
+    formula = '<span class="math notranslate nohighlight">\\(x\\)</span>'
+    assert rmsnorm_book.unbroken(f"a {formula} b") == f"a {formula} b"
+    for text in (f"({formula}", f"{formula}."):
+        assert rmsnorm_book.unbroken(f"a {text} b") == f'a <span class="unbroken">{text}</span> b'
+
+
 def test_a_page_keeps_the_first_copy_of_shared_code() -> None:
     shared = '<script type="a" data-rmsn="core-1">x</script>\n<style data-rmsn="css-2">y</style>\n'
     other = '<script data-rmsn="core-3">z</script>'
@@ -261,10 +269,21 @@ def test_a_failed_build_is_not_taken_for_done_the_next_time(monkeypatch, tmp_pat
     """Sphinx remembers pages that only warned: without their memory they are read again."""
     memory = tmp_path / "_build" / ".doctrees"
     memory.mkdir(parents=True)
+    (tmp_path / "_toc.yml").write_text("root: book/index\n", encoding="utf-8")
     monkeypatch.setattr(build_book, "ROOT", tmp_path)
     monkeypatch.setattr(build_book, "command", lambda folder: ["false"])
     assert build_book.main() == 1
     assert not memory.exists()
+
+
+def test_a_new_page_may_link_to_the_notebook_that_is_written_after_it(
+    monkeypatch, tmp_path
+) -> None:
+    (tmp_path / "_toc.yml").write_text("root: new\n", encoding="utf-8")
+    (tmp_path / "new.md").write_text("---\nkernelspec: {name: python3}\n---\n", encoding="utf-8")
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    build_book.placeholders()
+    assert json.loads((tmp_path / "new.ipynb").read_text(encoding="utf-8"))["cells"] == []
 
 
 def test_a_build_that_writes_no_pages_fails(monkeypatch, tmp_path, capsys) -> None:

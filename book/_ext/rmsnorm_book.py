@@ -27,6 +27,10 @@ REPAIRS = {
     # docutils' role is deprecated, and not one that a list may hold
     'role="doc-biblioentry"': 'role="listitem"',
 }
+# a line may break on either side of a formula: not before its full stop, nor after its bracket
+FORMULA = r'<span class="math notranslate nohighlight">[^<]*</span>'
+LINKED = r'<a class="sym[^>]*>.*?</a>'
+TOUCHED = re.compile(rf"([(“]*)({FORMULA}|{LINKED})([^\s<&]{{0,12}})", re.S)
 LATE_CSS = re.compile(r"(mystnb\.\w+\.css)\?v=\w+")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
@@ -100,6 +104,16 @@ def once_per_page(body):
     return SHARED.sub(keep, body)
 
 
+def unbroken(body):
+    """Keep each formula together with the signs that touch it."""
+
+    def keep(match):
+        touched = match[1] or match[3]
+        return f'<span class="unbroken">{match[0]}</span>' if touched else match[0]
+
+    return TOUCHED.sub(keep, body)
+
+
 def on_page(app, pagename, templatename, context, doctree):
     tag = context["css_tag"]  # MyST-NB copies its css last: only a second build would have "?v="
     context["css_tag"] = lambda css: LATE_CSS.sub(r"\1", tag(css))
@@ -111,7 +125,7 @@ def on_page(app, pagename, templatename, context, doctree):
     if "body" in context:
         for faulty, mended in REPAIRS.items():
             context["body"] = context["body"].replace(faulty, mended)
-        context["body"] = once_per_page(context["body"])
+        context["body"] = unbroken(once_per_page(context["body"]))
 
 
 def setup(app):
