@@ -276,14 +276,14 @@ def test_a_failed_build_is_not_taken_for_done_the_next_time(monkeypatch, tmp_pat
     assert not memory.exists()
 
 
-def test_a_new_page_may_link_to_the_notebook_that_is_written_after_it(
-    monkeypatch, tmp_path
-) -> None:
-    (tmp_path / "_toc.yml").write_text("root: new\n", encoding="utf-8")
-    (tmp_path / "new.md").write_text("---\nkernelspec: {name: python3}\n---\n", encoding="utf-8")
+def test_a_new_page_may_link_to_the_notebook_that_comes_after_it(monkeypatch, tmp_path) -> None:
+    page = tmp_path / "book" / "new.md"
+    page.parent.mkdir()
+    page.write_text("---\nkernelspec: {name: python3}\n---\n", encoding="utf-8")
     monkeypatch.setattr(build_book, "ROOT", tmp_path)
     build_book.placeholders()
-    assert json.loads((tmp_path / "new.ipynb").read_text(encoding="utf-8"))["cells"] == []
+    notebook = page.with_suffix(".ipynb")
+    assert json.loads(notebook.read_text(encoding="utf-8"))["cells"] == []
 
 
 def test_a_build_that_writes_no_pages_fails(monkeypatch, tmp_path, capsys) -> None:
