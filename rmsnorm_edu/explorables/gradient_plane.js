@@ -76,7 +76,7 @@ function told(core, now, start, f2) {
 // --- the page
 const TITLE = "dx stands at a right angle to x, and shrinks as x grows.";
 const HOW = "Drag the tips of x and of dy, or reach them by Tab and move them with the arrow keys.";
-const EQUATION = `<span><i>dx</i> = (<i>u</i> − <i>x̂</i> <i>m</i>) / <i>D</i> =
+const EQUATION = `<span class="rmsn-wraps"><i>dx</i> = (<i>u</i> − <i>x̂</i> <i>m</i>) / <i>D</i> =
   <b class="is-rms" data-slot="dx"></b></span>
   <span class="rmsn-steps"><span><i>u</i> = <i>g</i> ⊙ <i>dy</i></span><span data-slot="u"></span>
   <span><i>x̂</i> = <i>x</i> / <i>D</i></span><span data-slot="unit"></span>
