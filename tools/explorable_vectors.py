@@ -19,6 +19,7 @@ from rmsnorm_edu import invariance, reference
 from rmsnorm_edu.explorables import depth as simulation
 from rmsnorm_edu.explorables import epsilons as epsilon_figure
 from rmsnorm_edu.explorables import invariance_table as figure
+from rmsnorm_edu.explorables import mutant_detective as detective
 from rmsnorm_edu.explorables import rounding_cloud as cloud
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "js" / "vectors"
@@ -134,6 +135,7 @@ def vectors() -> dict[str, Any]:
         "gradient_plane": gradient_vectors.gradient_plane(),
         "sphere": sphere_vectors.sphere(),
         "rounding_cloud": rounding_cloud(),
+        "mutant_detective": detective.data(),
         "growing_weights": gradient_vectors.growing_weights(),
     }
 

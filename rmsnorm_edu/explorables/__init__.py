@@ -22,6 +22,7 @@ _HOME = {
     "GrowingWeights": "growing_weights",
     "Sphere": "sphere",
     "RoundingCloud": "rounding_cloud",
+    "MutantDetective": "mutant_detective",
 }
 __all__ = [
     "Depth",
@@ -31,6 +32,7 @@ __all__ = [
     "GrowingWeights",
     "Hero",
     "InvarianceTable",
+    "MutantDetective",
     "RoundingCloud",
     "Sphere",
 ]

@@ -10,6 +10,7 @@ PAGES = {
     "epsilons": "book/equation/numpy.html",
     "invariance_table": "book/equation/invariance.html",
     "sphere": "book/equation/layernorm_to_rmsnorm.html",
+    "mutant_detective": "book/equation/testing.html",
 }
 DECIMAL = r"[-−]?\d+(?:\.\d+)?"
 NUMBER = re.compile(rf"(?:{DECIMAL} × )?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|{DECIMAL}")
