@@ -70,6 +70,8 @@ def test_index_vector_and_projector_form_are_the_jacobian(seed, eps) -> None:
     close(jacobian(lambda z: np.sqrt(np.mean(z * z) + eps), x), x / (n * d))
     by_index = weight[:, None] / d * (np.eye(n) - np.outer(x, x) / (n * d**2))
     close(by_index, jacobian(lambda z: norm(z, weight, eps), x), size(weight, x, eps))
+    columns = np.stack([jvp(e, x, weight, eps=eps) for e in np.eye(n)], axis=-1)
+    close(by_index, columns, size(weight, x, eps))
     dx, top = vjp(dy, x, weight, eps=eps)[0], size(u, x, eps)
     each = [sum(u[i] * ((i == j) - x[i] * x[j] / (n * d**2)) for i in range(n)) for j in range(n)]
     close(np.array(each) / d, dx, top)
