@@ -1,5 +1,6 @@
-"""RMSNorms to judge: right ones that differ by their roundings, and wrong ones."""
+"""Right RMSNorms that differ in their roundings, to be accepted, one and all."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,62 +15,154 @@ def widened(x: Array) -> Array:
     return x.astype(np.float64 if x.dtype == np.float64 else np.float32)
 
 
-# --- right forwards -------------------------------------------------------------------------
+# --- sums of squares in every order: (rows, n) -> (rows, 1) ---------------------------------
 
 
-def forward_with(mean_square: Callable[[Array], Array]) -> Function:
-    """y from the statistic `mean_square` (rows, 1), everything in the wide type, one rounding."""
-
-    def forward(x: Array, weight: Array, eps: float) -> Array:
-        wide = widened(x)
-        rstd = 1 / np.sqrt(mean_square(wide) + wide.dtype.type(eps))
-        return (wide * rstd * widened(weight)).astype(x.dtype)
-
-    return forward
-
-
-def pairwise(x: Array) -> Array:
-    return np.mean(np.square(x), axis=-1, keepdims=True)
+def numpy_sum(x: Array) -> Array:
+    return np.sum(np.square(x), axis=-1, keepdims=True)
 
 
 def sequential(x: Array) -> Array:
-    return np.cumsum(np.square(x), axis=-1)[:, -1:] / x.dtype.type(x.shape[-1])
+    return np.cumsum(np.square(x), axis=-1)[:, -1:]
 
 
 def backwards(x: Array) -> Array:
     return sequential(x[:, ::-1])
 
 
+def permuted(x: Array) -> Array:
+    return sequential(x[:, np.random.default_rng(x.shape[-1]).permutation(x.shape[-1])])
+
+
 def einsum(x: Array) -> Array:
-    return (np.einsum("ij,ij->i", x, x) * x.dtype.type(1 / x.shape[-1]))[:, None]
+    return np.einsum("ij,ij->i", x, x)[:, None]
 
 
-def blas(x: Array) -> Array:
-    return np.stack([row @ row for row in x])[:, None] / x.dtype.type(x.shape[-1])
+def dot(x: Array) -> Array:
+    return np.stack([row @ row for row in x])[:, None]
 
 
-def blocked(x: Array) -> Array:
-    parts = [np.sum(np.square(x[:, i : i + 32]), axis=-1) for i in range(0, x.shape[-1], 32)]
-    return (sum(parts) / x.dtype.type(x.shape[-1]))[:, None]
+def matvec(x: Array) -> Array:
+    return (np.square(x) @ np.ones(x.shape[-1], x.dtype))[:, None]
 
 
-def running_mean(x: Array) -> Array:
-    """A streaming mean, as a kernel that sees a block at a time keeps it."""
+def matmul(x: Array) -> Array:
+    return (x[:, None, :] @ x[:, :, None])[:, 0]
+
+
+def transposed(x: Array) -> Array:
+    return np.sum(np.square(np.ascontiguousarray(x.T)), axis=0)[:, None]
+
+
+def euclid(x: Array) -> Array:
+    return np.square(np.linalg.norm(x, axis=-1, keepdims=True))
+
+
+def fsum(x: Array) -> Array:
+    return np.array([[math.fsum(row)] for row in np.square(x).tolist()], dtype=x.dtype)
+
+
+def compensated(x: Array) -> Array:
+    total = lost = np.zeros(len(x), x.dtype)
+    for column in np.square(x).T:
+        term = column - lost
+        grown = total + term
+        lost = (grown - total) - term
+        total = grown
+    return total[:, None]
+
+
+def fused_multiply_add(x: Array) -> Array:
+    """Each x² + total rounded once: the product is exact in the wider type."""
+    total = np.zeros(len(x), x.dtype)
+    for column in x.T:
+        wide = column.astype(np.longdouble)
+        total = (wide * wide + total).astype(x.dtype)
+    return total[:, None]
+
+
+def blocked(size: int, x: Array) -> Array:
+    """Blocks padded with zeros, each summed by NumPy, then their sums one after another."""
+    padded = np.pad(np.square(x), ((0, 0), (0, -x.shape[-1] % size)))
+    parts = np.sum(padded.reshape(len(x), -1, size), axis=-1)
+    return np.cumsum(parts, axis=-1)[:, -1:]
+
+
+def lanes(count: int, x: Array) -> Array:
+    """`count` running sums side by side, as a vector unit has them, then one after another."""
+    padded = np.pad(np.square(x), ((0, 0), (0, -x.shape[-1] % count)))
+    sums = np.cumsum(padded.reshape(len(x), -1, count), axis=1)[:, -1]
+    return np.cumsum(sums, axis=-1)[:, -1:]
+
+
+def tree(x: Array) -> Array:
+    squares = np.square(x)
+    while squares.shape[-1] > 1:
+        squares = np.pad(squares, ((0, 0), (0, squares.shape[-1] % 2)))
+        half = squares.shape[-1] // 2
+        squares = squares[:, :half] + squares[:, half:]
+    return squares
+
+
+def streaming(x: Array) -> Array:
+    """The running mean that a kernel keeps which sees a feature at a time, times n."""
     mean = np.zeros(len(x), x.dtype)
-    for i in range(x.shape[-1]):
-        mean = mean + (np.square(x[:, i]) - mean) * x.dtype.type(1 / (i + 1))
-    return mean[:, None]
+    for i, column in enumerate(x.T):
+        mean = mean + (np.square(column) - mean) * x.dtype.type(1 / (i + 1))
+    return mean[:, None] * x.dtype.type(x.shape[-1])
 
 
-def two_pass(x: Array, weight: Array, eps: float) -> Array:
-    """Divides by max|x| first; eps is divided with it."""
+def in_float64(x: Array) -> Array:
+    return np.sum(np.square(x.astype(np.float64)), axis=-1, keepdims=True).astype(x.dtype)
+
+
+SUMS: dict[str, Function] = {
+    f.__name__: f for f in (numpy_sum, sequential, backwards, permuted, einsum, dot, matvec, matmul)
+}
+SUMS |= {f.__name__: f for f in (transposed, euclid, fsum, compensated, fused_multiply_add)}
+SUMS |= {f.__name__: f for f in (tree, streaming, in_float64)}
+SUMS |= {f"blocks of {size}": partial(blocked, size) for size in (32, 64, 128, 256, 1024)}
+SUMS |= {f"{count} lanes": partial(lanes, count) for count in (4, 8, 16)}
+
+
+def pairwise(x: Array) -> Array:
+    return np.mean(np.square(x), axis=-1, keepdims=True)
+
+
+# --- right forwards -------------------------------------------------------------------------
+
+
+def forward_with(total: Function) -> Function:
+    """y from a sum of squares (rows, 1), everything in the wide type, one rounding."""
+
+    def forward(x: Array, weight: Array, eps: float) -> Array:
+        wide = widened(x)
+        mean = total(wide) / wide.dtype.type(x.shape[-1])
+        rstd = 1 / np.sqrt(mean + wide.dtype.type(eps))
+        return (wide * rstd * widened(weight)).astype(x.dtype)
+
+    return forward
+
+
+def by_the_reciprocal(x: Array, weight: Array, eps: float) -> Array:
+    wide = widened(x)
+    mean = numpy_sum(wide) * wide.dtype.type(1 / x.shape[-1])
+    return (wide * (mean + wide.dtype.type(eps)) ** -0.5 * widened(weight)).astype(x.dtype)
+
+
+def scaled(unit: Function, x: Array, weight: Array, eps: float) -> Array:
+    """Divides by unit(max|x|) first; eps is divided with it."""
     wide = widened(x)
     m = np.max(np.abs(wide), axis=-1, keepdims=True)
-    m = np.where(m == 0, wide.dtype.type(1), m)
-    scaled = wide / m
+    m = unit(np.where(m == 0, wide.dtype.type(1), m))
+    small = wide / m
     with np.errstate(over="ignore"):  # eps/m² of a tiny row is inf, and y then 0: below the slack
         eps_scaled = wide.dtype.type(eps) / m / m
-    return (scaled / np.sqrt(pairwise(scaled) + eps_scaled) * widened(weight)).astype(x.dtype)
+    return (small / np.sqrt(pairwise(small) + eps_scaled) * widened(weight)).astype(x.dtype)
+
+
+def power_of_two(m: Array) -> Array:
+    return np.ldexp(np.ones_like(m), np.frexp(m)[1])
 
 
 def weight_first(x: Array, weight: Array, eps: float) -> Array:
@@ -78,213 +171,127 @@ def weight_first(x: Array, weight: Array, eps: float) -> Array:
     return (wide * (rstd * widened(weight))).astype(x.dtype)
 
 
+def weight_times_x(x: Array, weight: Array, eps: float) -> Array:
+    wide = widened(x)
+    return (wide * widened(weight) / np.sqrt(pairwise(wide) + wide.dtype.type(eps))).astype(x.dtype)
+
+
 def division(x: Array, weight: Array, eps: float) -> Array:
     wide = widened(x)
     return (wide / np.sqrt(pairwise(wide) + wide.dtype.type(eps)) * widened(weight)).astype(x.dtype)
 
 
-def in_float64(x: Array, weight: Array, eps: float) -> Array:
+def root_of_n(x: Array, weight: Array, eps: float) -> Array:
+    """x √n / sqrt(Σ x² + n ε)."""
+    wide, n = widened(x), x.shape[-1]
+    length = np.sqrt(numpy_sum(wide) + wide.dtype.type(n * eps))
+    return (wide * (wide.dtype.type(math.sqrt(n)) / length) * widened(weight)).astype(x.dtype)
+
+
+def hypotenuse(x: Array, weight: Array, eps: float) -> Array:
+    wide = widened(x)
+    root = wide.dtype.type(math.sqrt(eps))
+    return (wide / np.hypot(np.sqrt(pairwise(wide)), root) * widened(weight)).astype(x.dtype)
+
+
+def newton(x: Array, weight: Array, eps: float) -> Array:
+    """1/sqrt by a guess from half precision and steps that double its digits."""
+    wide = widened(x)
+    square = pairwise(wide) + wide.dtype.type(eps)
+    mantissa, exponent = np.frexp(square)
+    odd = exponent % 2
+    mantissa, exponent = np.ldexp(mantissa, odd), exponent - odd  # even, so that it has a half
+    guess = (1 / np.sqrt(mantissa.astype(np.float16))).astype(wide.dtype)
+    for _ in range(4):
+        guess = guess + guess * (1 - mantissa * guess * guess) / 2
+    return (wide * np.ldexp(guess, -exponent // 2) * widened(weight)).astype(x.dtype)
+
+
+def row_by_row(x: Array, weight: Array, eps: float) -> Array:
+    return np.stack([division(row[None], weight, eps)[0] for row in x])
+
+
+def all_in_float64(x: Array, weight: Array, eps: float) -> Array:
     wide = x.astype(np.float64)
     return (wide / np.sqrt(pairwise(wide) + eps) * weight.astype(np.float64)).astype(x.dtype)
 
 
-STATISTICS = (pairwise, sequential, backwards, einsum, blas, blocked)
-RIGHT: dict[str, Function] = {f.__name__: forward_with(f) for f in STATISTICS}
-RIGHT |= {f.__name__: f for f in (two_pass, weight_first, division, in_float64)}
+right = forward_with(numpy_sum)
+RIGHT: dict[str, Function] = {name: forward_with(total) for name, total in SUMS.items()}
+RIGHT |= {"scaled by max": partial(scaled, lambda m: m)}
+RIGHT |= {"scaled by 2^k": partial(scaled, power_of_two)}
+RIGHT |= {
+    f.__name__: f
+    for f in (by_the_reciprocal, weight_first, weight_times_x, division, root_of_n, hypotenuse)
+}
+RIGHT |= {f.__name__: f for f in (newton, row_by_row, all_in_float64)}
 
 
 # --- right gradients --------------------------------------------------------------------------
 
 
-def gradients(
-    dy: Array, x: Array, weight: Array, eps: float, *, cubed: bool = False, columns: bool = False
-) -> tuple[Array, Array]:
-    """The gradients; `cubed` with rstd³ x Σ u x, `columns` with the weight's rows added singly."""
-    wide, dy_wide = widened(x), widened(dy)
-    rstd = 1 / np.sqrt(pairwise(wide) + wide.dtype.type(eps))
-    u, xhat = dy_wide * widened(weight), wide * rstd
-    n = wide.dtype.type(x.shape[-1])
-    if cubed:
-        dx = rstd * u - rstd**3 * wide * (np.sum(u * wide, axis=-1, keepdims=True) / n)
-    else:
-        dx = rstd * (u - xhat * np.mean(u * xhat, axis=-1, keepdims=True))
-    terms = dy_wide * xhat
-    dweight = sum(terms[1:], terms[0]) if columns else np.sum(terms, axis=0)
-    return dx.astype(x.dtype), dweight.astype(x.dtype)
-
-
-RIGHT_VJP: dict[str, Function] = {
-    "gradients": gradients,
-    "cubed": partial(gradients, cubed=True),
-    "columns": partial(gradients, columns=True),
-    "a list": lambda *arguments: list(gradients(*arguments)),
-}
-
-
-# --- wrong forwards ---------------------------------------------------------------------------
-
-
-def forward_by(divisor: Callable[[Array, Any], Array]) -> Function:
-    """y = x / divisor(x, eps) · weight in the wide type."""
-
-    def forward(x: Array, weight: Array, eps: float) -> Array:
-        wide = widened(x)
-        return (wide / divisor(wide, wide.dtype.type(eps)) * widened(weight)).astype(x.dtype)
-
-    return forward
-
-
-def _unbiased(x: Array, eps: Any) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.sqrt(np.sum(x * x, axis=-1, keepdims=True) / np.array(x.shape[-1] - 1.0) + eps)
-
-
-def _wrong_axis(x: Array, eps: Any) -> Array:
-    return np.sqrt(np.mean(x * x, axis=0, keepdims=True) + eps)
-
-
-def _lost_axis(x: Array, eps: Any) -> Array:
-    return np.sqrt(np.mean(x * x, axis=-1) + eps)
-
-
-def _whole(x: Array, eps: Any) -> Array:
-    return np.sqrt(np.mean(x * x) + eps)
-
-
-def _without_eps(x: Array, eps: Any) -> Array:
-    size = np.sqrt(pairwise(x))
-    return np.where(size == 0, x.dtype.type(1), size)
-
-
-def right(x: Array, weight: Array, eps: float) -> Array:
-    return RIGHT["pairwise"](x, weight, eps)
-
-
-def centred(x: Array, weight: Array, eps: float) -> Array:
-    wide = widened(x)
-    return right((wide - np.mean(wide, axis=-1, keepdims=True)).astype(x.dtype), weight, eps)
-
-
-def half_sums(x: Array, weight: Array, eps: float) -> Array:
-    """The squares are added up in float16, as a kernel without a wide accumulator does."""
-    scale = np.float64(np.max(np.abs(x.astype(np.float64))) or 1.0)  # so that nothing overflows
-    small = (x.astype(np.float64) / scale).astype(np.float16)
-    total = np.zeros(len(x), np.float16)
-    for i in range(x.shape[-1]):
-        total = total + small[:, i] * small[:, i]
-    mean = total.astype(np.float64)[:, None] / x.shape[-1] * scale**2
-    y = x.astype(np.float64) / np.sqrt(mean + eps) * weight.astype(np.float64)
-    return y.astype(x.dtype)
-
-
-def mutating(x: Array, weight: Array, eps: float) -> Array:
-    y = right(x, weight, eps)
-    x[...] = y
-    return y
-
-
-def mutating_weight(x: Array, weight: Array, eps: float) -> Array:
-    y = right(x, weight, eps)
-    weight += weight.dtype.type(1)
-    return y
-
-
-def raises_for_many_rows(x: Array, weight: Array, eps: float) -> Array:
-    if len(x) > 128:
-        raise MemoryError("grid too large")
-    return right(x, weight, eps)
-
-
-def forgets_the_tail(x: Array, weight: Array, eps: float) -> Array:
-    """A kernel whose block has 128 features: the others stay 0."""
-    y = right(x, weight, eps)
-    y[:, 128:] = 0
-    return y
-
-
-def overflows(x: Array, weight: Array, eps: float) -> Array:
-    """Squares in x's own type: right for float32, inf for large halves."""
-    mean = np.mean(np.square(x), axis=-1, keepdims=True)
-    return (x / np.sqrt(mean + x.dtype.type(eps)) * weight).astype(x.dtype)
-
-
-WRONG: dict[str, tuple[Function, str]] = {  # with a word of the reason
-    "n - 1": (forward_by(_unbiased), "n - 1"),
-    "wrong axis": (forward_by(_wrong_axis), "wrong axis"),
-    "lost axis": (forward_by(_lost_axis), ""),
-    "whole array": (forward_by(_whole), "whole array"),
-    "mean subtracted": (centred, "subtracted the mean"),
-    "standard deviation": (
-        forward_by(lambda x, eps: np.sqrt(np.var(x, axis=-1, keepdims=True) + eps)),
-        "standard deviation",
-    ),
-    "eps outside": (forward_by(lambda x, eps: np.sqrt(pairwise(x)) + eps), "outside"),
-    "eps x 1e5": (forward_by(lambda x, eps: np.sqrt(pairwise(x) + 1e5 * eps)), ""),
-    "eps / 10": (forward_by(lambda x, eps: np.sqrt(pairwise(x) + 0.1 * eps)), ""),
-    "eps ignored": (forward_by(_without_eps), "eps is not used"),
-    "own eps": (forward_by(lambda x, eps: np.sqrt(pairwise(x) + 1e-6)), "eps of your own"),
-    "weight missing": (lambda x, w, eps: right(x, np.ones_like(w), eps), "weight is missing"),
-    "1 + w": (lambda x, w, eps: right(x, (1 + w).astype(w.dtype), eps), "1 + weight"),
-    "|w|": (lambda x, w, eps: right(x, np.abs(w), eps), ""),
-    "L2": (forward_by(lambda x, eps: np.sqrt(pairwise(x) * x.shape[-1] + eps)), "L2 norm"),
-    "no root": (forward_by(lambda x, eps: pairwise(x) + eps), "root is missing"),
-    "half sums": (half_sums, "rounding explains"),
-    "input mutated": (mutating, "wrote into"),
-    "weight mutated": (mutating_weight, "wrote into"),
-    "float64 output": (lambda x, w, eps: right(x, w, eps).astype(np.longdouble), "dtype"),
-    "wrong shape": (lambda x, w, eps: right(x, w, eps)[..., None], "shape"),
-    "list": (lambda x, w, eps: right(x, w, eps).tolist(), "no array"),
-    "nan": (forward_by(lambda x, eps: np.sqrt(pairwise(x)) * (pairwise(x) > 0)), ""),
-    "raises": (raises_for_many_rows, "grid too large"),
-    "tail": (forgets_the_tail, "rounding explains"),
-    "nothing": (lambda x, w, eps: None, "no array"),
-}
-
-
-# --- wrong gradients --------------------------------------------------------------------------
-
-
-def wrong_vjp(
-    second: float = 1.0, powers: tuple[int, int] = (1, 1), over: str = "xhat", eps_factor: float = 1
-) -> Function:
-    """`gradients` with a second term of another size, other powers of the weight, another x̂."""
+def vjp_with(total: Function, rows: Function) -> Function:
+    """dx and dweight; `total` adds (rows, n) to (rows, 1), `rows` adds it to (n,)."""
 
     def vjp(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
-        wide, dy_wide, w = widened(x), widened(dy), widened(weight)
-        rstd = 1 / np.sqrt(pairwise(wide) + wide.dtype.type(eps * eps_factor))
-        xhat = wide * rstd
-        first, along = dy_wide * w ** powers[0], dy_wide * w ** powers[1]
-        dx = rstd * (first - second * xhat * np.mean(along * xhat, axis=-1, keepdims=True))
-        factors = {"xhat": xhat, "x": wide, "1": np.ones_like(wide), "y": xhat * w}
-        dweight = np.sum(dy_wide * factors[over], axis=0)
-        return dx.astype(x.dtype), dweight.astype(x.dtype)
+        wide, dy_wide = widened(x), widened(dy)
+        n = wide.dtype.type(x.shape[-1])
+        rstd = 1 / np.sqrt(pairwise(wide) + wide.dtype.type(eps))
+        u, xhat = dy_wide * widened(weight), wide * rstd
+        dx = rstd * (u - xhat * (total(u * xhat) / n))
+        return dx.astype(x.dtype), rows(dy_wide * xhat).astype(x.dtype)
 
     return vjp
 
 
-def one_row_short(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
-    """A kernel that adds up whole blocks of 64 rows only."""
-    dx, dweight = gradients(dy, x, weight, eps)
-    whole = len(x) // 64 * 64 or len(x)
-    return dx, gradients(dy[:whole], x[:whole], weight, eps)[1] if whole < len(x) else dweight
+_total: Function = partial(np.sum, axis=-1, keepdims=True)
+_rows: Function = partial(np.sum, axis=0)
+gradients = vjp_with(_total, _rows)
 
 
-WRONG_VJP: dict[str, tuple[Function, str]] = {
-    "no second term": (wrong_vjp(0.0), "second term"),
-    "its wrong sign": (wrong_vjp(-1.0), "wrong sign"),
-    "half of it": (wrong_vjp(0.5), ""),
-    "no weight in dx": (wrong_vjp(powers=(0, 0)), "lacks the weight"),
-    "weight twice in dx": (wrong_vjp(powers=(2, 2)), "weight twice"),
-    "extra weight in the second term": (wrong_vjp(powers=(1, 2)), "weight twice"),
-    "no weight in the second term": (wrong_vjp(powers=(1, 0)), "lacks the weight"),
-    "dweight without x-hat": (wrong_vjp(over="1"), "lacks x-hat"),
-    "dweight with x": (wrong_vjp(over="x"), "has x where"),
-    "dweight with y": (wrong_vjp(over="y"), "weight in it"),
-    "eps ignored": (wrong_vjp(eps_factor=1e-9), ""),
-    "rows left out": (one_row_short, ""),
-    "dweight of every row": (
-        lambda dy, x, w, eps: (gradients(dy, x, w, eps)[0], dy),
-        "shape",
-    ),
-    "dx alone": (lambda dy, x, w, eps: gradients(dy, x, w, eps)[0], "two arrays"),
+def cubed(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+    """rstd u − rstd³ x mean(u x)."""
+    wide, u = widened(x), widened(dy) * widened(weight)
+    rstd = 1 / np.sqrt(pairwise(wide) + wide.dtype.type(eps))
+    mean = np.mean(u * wide, axis=-1, keepdims=True)
+    dx = rstd * u - rstd**3 * wide * mean
+    return dx.astype(x.dtype), gradients(dy, x, weight, eps)[1]
+
+
+def coefficient(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+    """(u − x · (rstd² mean(u x))) · rstd."""
+    wide, u = widened(x), widened(dy) * widened(weight)
+    rstd = 1 / np.sqrt(pairwise(wide) + wide.dtype.type(eps))
+    c = rstd * rstd * np.einsum("ij,ij->i", u, wide)[:, None] / wide.dtype.type(x.shape[-1])
+    return ((u - wide * c) * rstd).astype(x.dtype), gradients(dy, x, weight, eps)[1]
+
+
+def wide_gradients(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+    found = gradients(*(a.astype(np.float64) for a in (dy, x, weight)), eps)
+    return found[0].astype(x.dtype), found[1].astype(x.dtype)
+
+
+def _sequential_rows(a: Array) -> Array:
+    return np.cumsum(a, axis=0)[-1]
+
+
+def _partial_buffers(a: Array) -> Array:
+    """Sums of 64 rows each, as a kernel leaves them in a buffer, and their sum."""
+    return np.sum([np.sum(a[i : i + 64], axis=0) for i in range(0, len(a), 64)], axis=0)
+
+
+def _matvec_rows(a: Array) -> Array:
+    return np.ones(len(a), a.dtype) @ a
+
+
+RIGHT_VJP: dict[str, Function] = {
+    "gradients": gradients,
+    "one after another": vjp_with(lambda a: np.cumsum(a, axis=-1)[:, -1:], _sequential_rows),
+    "backwards": vjp_with(lambda a: np.cumsum(a[:, ::-1], axis=-1)[:, -1:], _rows),
+    "partial buffers": vjp_with(_total, _partial_buffers),
+    "matrix-vector": vjp_with(lambda a: (a @ np.ones(a.shape[-1], a.dtype))[:, None], _matvec_rows),
+    "cubed": cubed,
+    "coefficient": coefficient,
+    "float64 inside": wide_gradients,
+    "a list": lambda *arguments: list(gradients(*arguments)),
 }

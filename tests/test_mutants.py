@@ -63,8 +63,9 @@ def test_the_right_one_passes_with_all_its_functions(dtype: str) -> None:
     assert report.judged == "forward and vjp and add and add_vjp"
 
 
-@pytest.mark.parametrize("p", [0.07, 0.3, 0.5, 1.0])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("p", "dtype"), [(0.07, "float16"), (0.3, "bfloat16"), (0.5, "float32"), (1.0, "float64")]
+)
 def test_the_right_partial_one_passes(p: float, dtype: str) -> None:
     from rmsnorm_edu.mutants.paths import Partial
 
@@ -74,7 +75,7 @@ def test_the_right_partial_one_passes(p: float, dtype: str) -> None:
     Right.p = p
     right = Right()
     report = verify(
-        right.forward, right.vjp, add=right.add, add_vjp=right.add_vjp, p=p, dtype=dtype, seeds=2
+        right.forward, right.vjp, add=right.add, add_vjp=right.add_vjp, p=p, dtype=dtype, seeds=1
     )
     assert report.ok, report
     assert f"p = {p}" in repr(report)

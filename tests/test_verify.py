@@ -2,9 +2,11 @@
 
 from functools import partial
 
+import false_alarms
 import numpy as np
 import pytest
-from implementations import RIGHT, RIGHT_VJP, WRONG, WRONG_VJP, gradients, right
+from implementations import RIGHT, RIGHT_VJP, gradients, right
+from wrong_implementations import WRONG, WRONG_VJP
 
 from rmsnorm_edu import conventions
 from rmsnorm_edu.checks import Report, verify
@@ -13,27 +15,31 @@ from rmsnorm_edu.checks.judge import Judge
 from rmsnorm_edu.checks.rules import Rules
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
 def test_many_seeds_do_not_reject_what_is_right() -> None:
-    report = verify(right, gradients, seeds=60)
+    report = verify(right, gradients, seeds=40)
     assert report.ok, report
     assert report.inputs > 1000
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_forwards_pass_in_any_order_of_sums(name: str, dtype: str) -> None:
-    report = verify(RIGHT[name], dtype=dtype, seeds=2)
+def test_right_forwards_pass_in_any_order_of_sums(name: str) -> None:
+    report = verify(RIGHT[name], seeds=1)
     assert report.ok, report
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", RIGHT_VJP)
-def test_right_gradients_pass(name: str, dtype: str) -> None:
-    report = verify(vjp=RIGHT_VJP[name], dtype=dtype, seeds=2)
+def test_right_gradients_pass(name: str) -> None:
+    report = verify(vjp=RIGHT_VJP[name], seeds=1)
     assert report.ok, report
+
+
+@pytest.mark.parametrize("dtype", false_alarms.DTYPES)
+def test_a_sample_of_the_campaign_raises_no_alarm(dtype: str) -> None:
+    results = list(false_alarms.alarms(false_alarms.DTYPES[dtype], range(2)))
+    assert len(results) > 1500
+    assert [result for result in results if result[1]] == []
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -94,6 +100,7 @@ def _apply(name: str, x, weight, eps):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_torch_passes(dtype: str) -> None:
     torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)  # its threads only get in each other's way on such small arrays
 
     def tensor(a):
         return torch.tensor(a.astype(np.float64)).to(getattr(torch, dtype))
@@ -111,7 +118,7 @@ def test_torch_passes(dtype: str) -> None:
         y = torch.nn.functional.rms_norm(x, w.shape, w, eps)
         return tuple(map(array, torch.autograd.grad(y, (x, w), tensor(dy))))
 
-    report = verify(forward, vjp, dtype=dtype, seeds=3)
+    report = verify(forward, vjp, dtype=dtype, seeds=1)
     assert report.ok, report
 
 

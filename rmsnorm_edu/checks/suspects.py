@@ -6,59 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsnorm_edu import reference
 from rmsnorm_edu.checks.answers import answer
 from rmsnorm_edu.checks.shrink import Arguments
 from rmsnorm_edu.exercises import EXERCISES, Task, Wrong
+from rmsnorm_edu.mutants import MUTANTS, Mutant
 
 if TYPE_CHECKING:
     from rmsnorm_edu.checks.judge import Judge
 
+
+def _mutants(path: str, function: Callable[[Mutant], Callable[..., Any]]) -> tuple[Wrong, ...]:
+    chosen = (m for m in MUTANTS.values() if m.path == path)
+    return tuple(Wrong(function(m), m.what) for m in chosen)
+
+
 _RMS_NORM = EXERCISES["rms_norm"]
 assert isinstance(_RMS_NORM, Task)
-FORWARD = _RMS_NORM.wrongs
-
-
-def _dx(second_term: float, weights: tuple[int, int] = (1, 1)) -> Callable[..., Any]:
-    """dx with its second term times `second_term`, and with powers of the weight in the two."""
-
-    def dx(dy: Any, x: Any, weight: Any, eps: float) -> Any:
-        xhat = reference.rms_norm(x, eps=eps)
-        rstd = 1 / np.hypot(reference.rms(x)[..., np.newaxis], eps**0.5)
-        first, second = (dy * weight**power for power in weights)
-        along = np.mean(second * xhat, axis=-1, keepdims=True)
-        return (first - second_term * xhat * along) * rstd
-
-    return dx
-
-
-def _dweight(over: Callable[[Any, Any, float], Any]) -> Callable[..., Any]:
-    return lambda dy, x, weight, eps: np.sum(dy * over(x, weight, eps), axis=0)
-
-
-DX = (
-    Wrong(_dx(0.0), "dx lacks its second term: the RMS depends on every x, too."),
-    Wrong(_dx(-1.0), "the second term of dx has the wrong sign: it is subtracted."),
-    Wrong(_dx(1.0, (0, 0)), "dx lacks the weight: its u is dy * weight."),
-    Wrong(_dx(1.0, (2, 2)), "dx has the weight twice: u is dy * weight, once."),
-    Wrong(_dx(1.0, (1, 2)), "the second term of dx has the weight twice: u is dy * weight, once."),
-    Wrong(_dx(1.0, (1, 0)), "the second term of dx lacks the weight: its u is dy * weight, too."),
+_FORWARD = (
+    *_RMS_NORM.wrongs,
+    *_mutants("forward", lambda m: m.forward),
+    *_mutants("memory", lambda m: m.forward),
 )
-DWEIGHT = (
-    Wrong(
-        _dweight(lambda x, weight, eps: np.ones_like(x)),
-        "dweight lacks x-hat: this is the gradient of a bias.",
-    ),
-    Wrong(
-        _dweight(lambda x, weight, eps: x),
-        "dweight has x where x-hat, the normalised x, belongs.",
-    ),
-    Wrong(
-        _dweight(lambda x, weight, eps: reference.rms_norm(x, weight, eps=eps)),
-        "dweight has the weight in it: take x-hat without the weight.",
-    ),
-)
-_KNOWN = {"y": (FORWARD, 0), "dx": (DX, 0), "dweight": (DWEIGHT, 1)}
+_DX = _mutants("dx", lambda m: lambda *a: m.vjp(*a)[0])
+_DWEIGHT = _mutants("dweight", lambda m: lambda *a: m.vjp(*a)[1])
+_KNOWN = {"y": (_FORWARD, 0), "dx": (_DX, 0), "dweight": (_DWEIGHT, 1)}
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ class SumForMean(Backward):
 
 
 class WeightTwice(Backward):
-    name = "w twice in the second term"
-    what = "the second term of dx has the weight twice: u is dy * weight, once."
+    name = "w outside the mean, too"
+    what = "the second term of dx is multiplied by the weight once more: u is dy * weight, once."
     reported = "NVIDIA/Megatron-LM PR#6859"
 
     def dx(self, dy: Array, x: Array, weight: Array, eps: float) -> Array:
@@ -60,6 +60,26 @@ class WithoutWeight(Backward):
     def dx(self, dy: Array, x: Array, weight: Array, eps: float) -> Array:
         u = dy
         return np.asarray(self.projected(u, self.xhat(x, eps)) / self.divisor(x, eps))
+
+
+class WeightTwiceEverywhere(Backward):
+    name = "w twice in dx"
+    what = "dx has the weight twice: u is dy * weight, once."
+    reported = "no public report found"
+
+    def dx(self, dy: Array, x: Array, weight: Array, eps: float) -> Array:
+        return super().dx(dy * self.gain(weight), x, weight, eps)
+
+
+class WeightTwiceInTheMean(Backward):
+    name = "w twice in the mean"
+    what = "the second term of dx has the weight twice: u is dy * weight, once."
+    reported = "no public report found"
+
+    def dx(self, dy: Array, x: Array, weight: Array, eps: float) -> Array:
+        gain, xhat = self.gain(weight), self.xhat(x, eps)
+        along = np.mean(dy * gain * gain * xhat, axis=-1, keepdims=True)
+        return np.asarray((dy * gain - xhat * along) / self.divisor(x, eps))
 
 
 class WithoutWeightInTheMean(Backward):
@@ -136,6 +156,30 @@ class BiasGradient(Backward):
     def dweight(self, dy: Array, xhat: Array) -> Array:
         total: Array = np.sum(dy, axis=0)
         return total
+
+
+class XForXhat(Backward):
+    name = "dweight with x"
+    what = "dweight has x where x-hat, the normalised x, belongs."
+    reported = "no public report found"
+    path = "dweight"
+
+    def vjp(self, dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+        dx, _ = super().vjp(dy, x, weight, eps)
+        dweight = self.dweight(self.widened(dy), self.widened(x))
+        return dx, self.stored(dweight, weight.dtype)
+
+
+class YForXhat(Backward):
+    name = "dweight with y"
+    what = "dweight has the weight in it: take x-hat without the weight."
+    reported = "no public report found"
+    path = "dweight"
+
+    def vjp(self, dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+        dx, _ = super().vjp(dy, x, weight, eps)
+        y = self.product(self.xhat(self.widened(x), eps), weight)
+        return dx, self.stored(self.dweight(self.widened(dy), y), weight.dtype)
 
 
 class LastBlockDropped(Backward):
