@@ -44,6 +44,7 @@ EVIDENCE = {
     "convict_l2": ([3, 4], [[1.0, 1.0], [5.0, -2.0]], np.ones((2, 3, 4))),
     "convict_axis": ([[1.0, 2.0], [30.0, 40.0]], np.arange(1.0, 28.0).reshape(3, 3, 3)),
     "convict_std": ([10.0, 11.0, 12.0], [[1.0, 2.0, 4.0], [-5.0, -6.0, -5.5]], [5.0, 5.0]),
+    "convict_half_sum": (np.full(4096, 3.0), np.ones((2, 3000)), np.linspace(0.5, 1, 9000)),
     "convict_prescaled_eps": ([1e-3, -1e-3, 1e-3], [[1e-9, 0.0]], [0.002, 0.002]),
     "convict_weight_twice": (
         [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
@@ -68,6 +69,7 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_axis", np.arange(1.0, 13.0).reshape(3, 4)),  # raises: nobody is misled
         ("convict_axis", [[3.0, 4.0], [4.0, -3.0]]),  # rows of one size
         ("convict_std", [1.0, 2.0, 3.0, -4.0]),  # an angle, but not one above 60 degrees
+        ("convict_half_sum", np.linspace(-2e4, 1e4, 50)),
         ("convict_prescaled_eps", [0.5, 0.7]),
         ("convict_prescaled_eps", [300.0, -5.0]),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
@@ -126,6 +128,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["invariance"] = "convict_prescaled_eps"
     names["layernorm_to_rmsnorm"] = "convict_std"
     names["gradients"] = "convict_weight_twice"
+    names["precision"] = "convict_half_sum"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:

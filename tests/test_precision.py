@@ -58,6 +58,7 @@ def tightness(name, n, total, seed):
 by_order = pytest.mark.parametrize("total", ORDERS, ids=lambda f: f.__name__)
 
 
+@pytest.mark.equation("rounding-bound", "gradient-bound")
 @by_order
 @pytest.mark.parametrize("name", with_truth)
 def test_no_error_is_above_the_bound(name, total):

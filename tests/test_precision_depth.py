@@ -50,6 +50,7 @@ class Counted:
         return Counted(max(self.depth, other.depth) + 1)
 
 
+@pytest.mark.equation("summation-depth")
 @pytest.mark.parametrize(
     ("order", "name"), [(one_by_one, "any"), (blocked, "blocked"), (pairwise, "pairwise")]
 )
@@ -65,6 +66,7 @@ def test_that_order_is_numpys():
         assert np.sum(a) == pairwise(a), n
 
 
+@pytest.mark.equation("summation-depth")
 def test_a_tree_is_never_deeper_and_a_block_never_shallower():
     assert tree([Counted() for _ in range(1000)]).depth == 10
     for n in range(1, 3000):

@@ -50,6 +50,7 @@ def test_what_is_allowed_to_dx_is_a_third_of_bound_times_scale():
     assert np.all(sharp < simple / 3)
 
 
+@pytest.mark.equation("rounding-bound")
 @pytest.mark.parametrize("name", HALVES)
 def test_half_outputs_may_err_by_less_than_a_step(name):
     """Where one rounding is all; a sum one after another in float32 is good for 16,000 terms."""
