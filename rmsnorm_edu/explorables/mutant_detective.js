@@ -76,62 +76,52 @@ const EQUATION = `<span><i data-slot="what"></i><sub data-slot="place"></sub> =
 
 function render({ model, el, core }) {
   const data = model.get("data");
+  const names = ["case", "fed", "seen", "guesses"];
+  const now = () => answers(data, Object.fromEntries(names.map((key) => [key, model.get(key)])));
   let guess = null;
-  const set = (values) => core.change(model, values);
-  const mark = (name, one) => ({ [name]: [...new Set([...model.get(name), one])] });
-  const now = () => answers(data, Object.fromEntries(
-    ["case", "fed", "seen", "guesses"].map((name) => [name, model.get(name)])));
-  const hands = {
-    feed(fed) {
-      guess = null;
-      set({ fed, ...mark("seen", `${now().case}/${fed}`) });
-    },
-    name(suspect) {
-      guess = suspect;
-      set(mark("guesses", `${now().case}/${suspect}`));
-      update();
-    },
-    next() {
-      guess = null;
-      set({ case: (now().case + 1) % data.cases.length, fed: 0 });
-    },
-    reset() {
-      guess = null;
-      set({ case: 0, fed: 0, seen: [], guesses: [] });
-    },
+  const act = (values, named = null) => {
+    guess = named;
+    core.change(model, values);
+    update(); // a name said twice changes nothing in the model
   };
-  const parts = build({ el, core, data, hands });
+  const parts = build({ el, core, data, hands: moves({ model, data, act, now }) });
   const update = () => parts.update(now(), guess);
   update();
-  return core.onChange(model, ["case", "fed", "seen", "guesses"], update);
+  return core.onChange(model, names, update);
+}
+
+// What the buttons do.
+function moves({ model, data, act, now }) {
+  const mark = (name, one) => ({ [name]: [...new Set([...model.get(name), one])] });
+  return {
+    feed: (fed) => act({ fed, ...mark("seen", `${now().case}/${fed}`) }),
+    name: (suspect) => act(mark("guesses", `${now().case}/${suspect}`), suspect),
+    next: () => act({ case: (now().case + 1) % data.cases.length, fed: 0 }),
+    reset: () => act({ case: 0, fed: 0, seen: [], guesses: [] }),
+  };
 }
 
 // Everything, in reading order.
 function build({ el, core, data, hands }) {
+  const { node } = core;
   const inputs = group(core, "Feed it", data.inputs.map(({ name }, i) => [name, i]), hands.feed);
-  const about = core.node("p", { class: "rmsn-key" });
-  const maps = core.node("div", { class: "rmsn-duo" });
-  const [y, dx] = [heat(core, "Error of y, in % of the true value", ["y"]),
+  const about = node("p", { class: "rmsn-key" });
+  const maps = [heat(core, "Error of y, in % of the true value", ["y"]),
     heat(core, "Error of dx; last row: dweight", ["dx", "dweight"])];
-  maps.append(y.el, dx.el);
-  const equation = core.node("div", { class: "rmsn-equation", role: "math" });
+  const equation = node("div", { class: "rmsn-equation", role: "math" });
   const fill = core.slots(equation, EQUATION);
-  const said = core.node("output", { class: "rmsn-finding is-long", "aria-live": "polite" });
+  const said = node("output", { class: "rmsn-finding is-long", "aria-live": "polite" });
   const names = group(core, "Which fault is it?", Array(6).fill(["", 0]), hands.name);
-  const score = core.node("p", { class: "rmsn-key" });
-  el.append(core.node("div", { class: "rmsn" },
-    core.node("p", { class: "rmsn-title" }, TITLE), core.node("p", { class: "rmsn-how" }, HOW),
-    inputs.el, about, maps, core.node("div", { class: "rmsn-told" }, equation, said),
-    names.el, score, core.tries([
-      ["Is it ε? Feed tiny rows", () => hands.feed(4)],
-      ["Is it the mean? Feed equal numbers", () => hands.feed(1)],
-      ["Another mutant", hands.next],
-    ], hands.reset)));
+  const score = node("p", { class: "rmsn-key" });
+  el.append(node("div", { class: "rmsn" },
+    node("p", { class: "rmsn-title" }, TITLE), node("p", { class: "rmsn-how" }, HOW),
+    inputs.el, about, node("div", { class: "rmsn-duo" }, ...maps.map((map) => map.el)),
+    node("div", { class: "rmsn-told" }, equation, said), names.el, score, ideas(core, hands)));
   return {
     update(last, guess) {
       inputs.buttons.forEach((b, i) => b.setAttribute("aria-pressed", i === last.fed));
       core.say(about, `${last.input.about} Blank is right.`);
-      [y, dx].forEach((part) => part.update(last));
+      maps.forEach((map) => map.update(last));
       show(core, equation, fill, worst(last, core.number));
       core.say(said, finding(data, last, guess));
       name(core, data, names, last);
@@ -140,6 +130,12 @@ function build({ el, core, data, hands }) {
     },
   };
 }
+
+const ideas = (core, hands) => core.tries([
+  ["Is it ε? Feed tiny rows", () => hands.feed(4)],
+  ["Is it the mean? Feed equal numbers", () => hands.feed(1)],
+  ["Another mutant", hands.next],
+], hands.reset);
 
 // A named row of buttons, each of which has a value.
 function group(core, label, pairs, act) {

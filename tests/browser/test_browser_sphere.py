@@ -92,3 +92,28 @@ def test_the_sphere_says_what_the_buttons_promise(figure):
     assert "norm=layer" in page.evaluate(
         "new Promise(f => setTimeout(() => f(location.hash), 300))"
     )
+
+
+def test_a_point_and_the_view_by_finger(figure):
+    page, found = figure("sphere", width=390, has_touch=True)
+    cdp = page.context.new_cdp_session(page)
+    top = page.evaluate("scrollY")
+
+    def swipe(x, y, right, down):
+        steps = [(0, 0), (right / 2, down / 2), (right, down)]
+        for kind, (dx, dy) in zip(("touchStart", "touchMove", "touchMove"), steps, strict=True):
+            points = [{"x": x + dx, "y": y + dy}]
+            cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        page.wait_for_timeout(100)
+
+    before = points(found)
+    box = found.locator(".rmsn-point").first.bounding_box()
+    swipe(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, -20, 40)
+    after = points(found)
+    assert (after[0] != before[0]).any()
+    assert (after[1:] == before[1:]).all()
+    box = found.locator(".rmsn-space").bounding_box()
+    swipe(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.45, 30, 30)
+    assert view(found) == [5, 35]
+    assert page.evaluate("scrollY") == top, "the page stays while the sphere is turned"
