@@ -15,7 +15,7 @@ from rmsnorm_edu import checks, page
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in sorted((ROOT / "book").rglob("*.md")) if is_notebook(p)]
-CHAPTERS = [p for p in PAGES if p.name != "index.md"]
+CHAPTERS = [p for p in PAGES if p.parent.name not in ("book", "reference")]
 
 
 @dataclass
