@@ -18,7 +18,7 @@ CASES = (
     "mean subtracted",
     "padding counted",
     "ε × 10⁵",
-    "w twice in the second term",
+    "w outside the mean, too",
     "whole array",
     "rows beyond the grid",
     "no second term",
