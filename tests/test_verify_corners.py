@@ -213,6 +213,19 @@ def test_sums_in_a_new_order_each_time_are_noticed():
     assert [failure.fault for failure in verify(shuffled, seeds=1).failures] == ["changing"]
 
 
+def test_a_result_that_the_next_call_overwrites_is_noticed():
+    kept = {}
+
+    def reusing(x, weight, eps):
+        y = kept.setdefault(x.shape, np.empty_like(x))
+        y[...] = right(x, weight, eps)
+        return y
+
+    (failure,) = verify(reusing, seeds=1).failures
+    assert failure.fault == "reused"
+    assert "a later result over an earlier one" in failure.reason
+
+
 def test_gradients_that_pile_up_are_noticed():
     total = {}
 

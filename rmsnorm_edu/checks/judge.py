@@ -54,6 +54,16 @@ class Judge:
             return getattr(first, "what", "") != getattr(second, "what", "")
         return any(a.tobytes() != b.tobytes() for a, b in zip(first, second, strict=True))
 
+    def reuses(self, call: Function, arguments: Arguments) -> bool:
+        """Whether what `call` gave has other bits once it is called with other arguments."""
+        given = answer(call, arguments).value
+        arrays = given if isinstance(given, tuple | list) else [given]
+        before = [np.array(a) for a in arrays]
+        answer(call, (-arguments[0], *arguments[1:]))
+        return any(
+            np.array(a).tobytes() != b.tobytes() for a, b in zip(arrays, before, strict=True)
+        )
+
     def results(
         self, function: str, call: Function, arguments: Arguments
     ) -> tuple[Array, ...] | Fault:

@@ -11,7 +11,7 @@ class Failure:
 
     `function` is "forward", "vjp", "add" or "add_vjp", `fault` what is wrong ("y", "dx",
     "dweight", "new_residual", "dtype", "shape", "nan", "written to", "raised", "changing",
-    "batch"), `reason` a sentence, `code` the smallest
+    "reused", "batch"), `reason` a sentence, `code` the smallest
     input found with what came out and what should; `kinds` of inputs it fails on, `inputs` how
     many of them.
     """
@@ -55,7 +55,7 @@ class Report:
         return [(self._sentence(failure), failure.code) for failure in self.failures]
 
     def _sentence(self, failure: Failure) -> str:
-        if failure.fault in ("changing", "batch"):  # the others were not tried, or are right
+        if failure.fault in ("changing", "reused", "batch"):  # no matter of single inputs
             return f"{failure.function} ({self.against}): {failure.reason}"
         every = len(failure.kinds) == self.kinds
         where = "every kind of input" if every else ", ".join(failure.kinds)

@@ -22,6 +22,7 @@ _CHANGING = Fault(
     "one result, then another",
     "the same result every time",
 )
+_REUSED = "it writes a later result over an earlier one: give a new array each time."
 _BATCH = "it gives a row other bits when other rows stand beside it."
 
 
@@ -114,8 +115,17 @@ def _failures(judge: Judge, name: str, call: Function, inputs: list[Case]) -> li
         kinds.add(case.kind)
         faults += fault is not None
     if not found:
-        return _depends_on_the_batch(judge, name, call)
+        return _reuses(judge, name, call, inputs[0]) or _depends_on_the_batch(judge, name, call)
     return [_failure(judge, name, call, what, failing) for what, failing in found.items()]
+
+
+def _reuses(judge: Judge, name: str, call: Function, case: Case) -> list[Failure]:
+    arguments = case.arguments(name)
+    if not judge.reuses(call, arguments):
+        return []
+    head = f"{text.call(name, arguments)}, and then another input"
+    code = text.lines(head, "the first result changed", "two arrays")
+    return [Failure(name, "reused", _REUSED, code, (case.kind,), 1)]
 
 
 def _depends_on_the_batch(judge: Judge, name: str, call: Function) -> list[Failure]:
