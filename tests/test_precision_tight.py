@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rounding_errors import EPS, backward, forward, numpy_type, numpys, rows, sequential
 
-from rmsnorm_edu import conventions, precision, reference
+from rmsnorm_edu import conventions, precision
 
 HALVES = ("float16", "bfloat16")
 F32 = np.dtype(np.float32)
@@ -108,14 +108,13 @@ def test_cutting_off_errs_twice_as_much_as_rounding():
 
 
 def test_cutting_off_counts_wherever_a_convention_stores():
-    x, weight, _ = rows("bfloat16", 1024, seed=5)
+    """LLaMA's order cuts off twice: twice as much as to round twice, more than to cut once."""
+    x, weight, _ = rows("bfloat16", 1024, seed=5, count=50)
     wide, w = x.astype(np.float32), weight.astype(np.float32)
-    size = np.float32(1 / 32)
-    norm = cut(np.sqrt(np.sum(wide * wide, axis=-1, keepdims=True)))
-    divisor = cut(cut(norm * size) + np.float32(EPS))
-    y = cut(cut(wide / divisor) * w)
-    exact = reference.rms_norm(x.astype(float), weight.astype(float), eps=EPS, eps_outside=True)
+    rstd = 1 / np.sqrt(np.mean(wide * wide, axis=-1, keepdims=True) + np.float32(EPS))
+    y, exact = cut(cut(wide * rstd) * w), forward(x, weight, numpys, F64)
     error = np.max(np.abs(y - exact) / np.abs(exact))
-    bound = precision.bound("bfloat16", 1024, convention="paper_torch", store="truncate")
-    assert error <= bound
-    assert bound == pytest.approx(5 * 2 * 2.0**-8, rel=0.02)  # norm, rms, divisor, x̂, the result
+    once_cut = precision.bound("bfloat16", 1024, store="truncate")
+    rounded_twice = precision.bound("bfloat16", 1024, convention="llama")
+    assert max(once_cut, rounded_twice) < error
+    assert error <= precision.bound("bfloat16", 1024, convention="llama", store="truncate")
