@@ -106,7 +106,10 @@ def exact_vjp(
 
 
 def get(name: str) -> Convention:
-    """The convention `name`; ValueError for an unknown one, with the names that there are."""
+    """The convention `name` of `NAMES`; ValueError, with all names, for any other.
+
+    The lookalikes are not among them: no bound on the error of RMSNorm holds for those.
+    """
     return known(name, NAMES, "convention")
 
 
