@@ -93,6 +93,12 @@ def test_a_convention_is_not_another() -> None:
     assert not verify(partial(_apply, "paper_tensorflow"), convention="paper_torch", seeds=1).ok
 
 
+@pytest.mark.parametrize("convention", ["gemma", "paper_torch", "x_transformers"])
+def test_the_norm_of_another_convention_is_not_called_a_mutant(convention: str) -> None:
+    (failure,) = verify(right, convention=convention, seeds=2).failures
+    assert failure.reason.startswith("y is off by ")
+
+
 def _apply(name: str, x, weight, eps):
     return conventions.apply(name, x, weight, eps=eps)
 

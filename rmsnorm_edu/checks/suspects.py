@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmsnorm_edu import conventions
 from rmsnorm_edu.checks.answers import answer
 from rmsnorm_edu.checks.shrink import Arguments
 from rmsnorm_edu.exercises import EXERCISES, Task, Wrong
-from rmsnorm_edu.mutants import MUTANTS, Mutant
+from rmsnorm_edu.mutants import MUTANTS, Mutant, RMSNorm
 
 if TYPE_CHECKING:
     from rmsnorm_edu.checks.judge import Judge
@@ -30,11 +31,19 @@ _FORWARD = (
 _DX = _mutants("dx", lambda m: lambda *a: m.vjp(*a)[0])
 _DWEIGHT = _mutants("dweight", lambda m: lambda *a: m.vjp(*a)[1])
 _KNOWN = {"y": (_FORWARD, 0), "dx": (_DX, 0), "dweight": (_DWEIGHT, 1)}
+_TORCH = RMSNorm()
+_OTHER_CONVENTION = {
+    "y": Wrong(_TORCH.forward, ""),
+    "dx": Wrong(lambda *a: _TORCH.vjp(*a)[0], ""),
+    "dweight": Wrong(lambda *a: _TORCH.vjp(*a)[1], ""),
+}
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A result on `arguments`: `off` by so much, of which rounding explains `allowed`."""
+    """A result on `arguments`, in float64 and with the gain as weight; it is `off` by so much, of
+    which rounding explains `allowed`.
+    """
 
     arguments: Arguments
     mine: Any
@@ -54,13 +63,16 @@ def reason(
 
     It explains one when what `call` gives lies ten times nearer to it than to the truth; near
     enough is what rounding explains, but some number has to be far beyond that, and the wrong
-    program has to have a number there, too.
+    program has to have a number there, too. A program that is right elsewhere, with eps inside
+    and the convention's gain, has no reason here: mutants that fail in a corner resemble it.
     """
     if what not in _KNOWN or function not in ("forward", "vjp") or judge.rules.p is not None:
         return ""
     wrongs, place = _KNOWN[what]
     found = [_seen(judge, function, place, call, arguments) for arguments in examples]
     seen = [one for one in found if one is not None]  # the others gave something else this time
+    if _explains(_OTHER_CONVENTION[what], seen):
+        return ""
     return next((wrong.reason for wrong in wrongs if _explains(wrong, seen)), "")
 
 
@@ -76,7 +88,10 @@ def _seen(
         return None
     mine = results[place].astype(np.float64)
     right = next(judge.rules.right(function, arguments))[place]
-    return _Seen(arguments, mine, np.abs(mine - right.truth), right.allowed)
+    *arrays, weight, eps = arguments
+    gain = weight.astype(np.float64) + conventions.get(judge.rules.convention).gain_offset
+    wide = (*(a.astype(np.float64) for a in arrays), gain, eps)
+    return _Seen(wide, mine, np.abs(mine - right.truth), right.allowed)
 
 
 def _explains(wrong: Wrong, seen: list[_Seen]) -> bool:
@@ -87,8 +102,7 @@ def _explains(wrong: Wrong, seen: list[_Seen]) -> bool:
 
 
 def _result(wrong: Wrong, one: _Seen) -> Any:
-    wide = (a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in one.arguments)
-    theirs = answer(wrong.answer, tuple(wide)).numbers
+    theirs = answer(wrong.answer, one.arguments).numbers
     return theirs if theirs is not None and theirs.shape == one.mine.shape else None
 
 

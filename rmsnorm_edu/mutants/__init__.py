@@ -40,6 +40,8 @@ _ALL: tuple[Mutant, ...] = (
     casts.HalfRstd(),
     casts.Truncated(),
     casts.PromotedOutput(),
+    casts.OffsetInHalf(),
+    casts.OffsetForgotten(),
     gradients.NoSecondTerm(),
     gradients.WrongSign(),
     gradients.SumForMean(),

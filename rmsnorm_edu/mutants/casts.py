@@ -95,3 +95,31 @@ class PromotedOutput(Cast):
 
     def forward(self, x: Array, weight: Array, eps: float) -> Array:
         return super().forward(self.widened(x), self.widened(weight), eps)
+
+
+class Offset(Cast):
+    """A norm whose gain is 1 + weight, right but for that gain."""
+
+    convention = "gemma"
+
+    def gain(self, weight: Array) -> Array:
+        return np.asarray(1 + self.widened(weight))
+
+
+class OffsetInHalf(Offset):
+    name = "1 + w in half precision"
+    what = "1 + weight is added up in the weight's own type, which cannot hold the sum."
+    reported = "MuseSparkTextCenteredRMSNorm of transformers at 5.24.0 (executed)"
+
+    def gain(self, weight: Array) -> Array:
+        return through(super().gain(weight), weight.dtype)
+
+
+class OffsetForgotten(Offset):
+    name = "1 + w forgotten"
+    what = "the gain is the weight alone: this convention stores it without its 1."
+    reported = "NVIDIA/Megatron-LM PR#6859; linkedin/Liger-Kernel #74"
+    dtype = "float32"
+
+    def gain(self, weight: Array) -> Array:
+        return self.widened(weight)
