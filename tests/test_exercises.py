@@ -22,6 +22,26 @@ def test_the_truth_passes(name: str) -> None:
     assert result.ok, result
 
 
+def _centring(n: int):
+    u = np.ones(n) / np.sqrt(n)
+    return np.eye(n) - np.outer(u, u)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("centring_matrix", _centring),
+        ("angle_between", lambda x: np.arctan2(np.abs(np.mean(x, -1)), np.std(x, -1))),
+        ("angle_between", lambda x: np.arccos(np.std(x, -1) / np.sqrt(np.mean(x**2, -1)))),
+        ("centred_weights", lambda w: _centring(len(w)) @ w),
+        ("centred_weights", lambda w: w - np.ones((len(w), 1)) @ np.mean(w, 0)[np.newaxis]),
+    ],
+)
+def test_another_right_answer_passes(name: str, function) -> None:
+    result = check(name, function)
+    assert result.ok, result
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"), WRONGS, ids=[f"{name}-{wrong.reason[:30]}" for name, wrong in WRONGS]
 )
