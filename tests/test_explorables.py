@@ -98,6 +98,34 @@ def test_a_source_that_would_end_its_script_is_refused(tmp_path, monkeypatch):
         figure._read("bad.js")
 
 
+SCRIPT = """// about the file
+
+export const a = 1; // stays
+  // about b
+const b = `text ${a}
+// text, too
+
+  end`; const c = `one line`;
+// about nothing
+const d = "//";
+"""
+
+
+def test_the_page_is_spared_the_comments(tmp_path, monkeypatch):
+    (tmp_path / "one.js").write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "one.css").write_text("/* of two\n lines */\na { b: c; } /* d */\n\n", "utf-8")
+    monkeypatch.setattr(figure, "files", lambda package: tmp_path)
+    assert figure._slim("one.js").split("\n") == [
+        "export const a = 1; // stays",
+        "const b = `text ${a}",
+        "// text, too",
+        "",
+        "  end`; const c = `one line`;",
+        'const d = "//";',
+    ]
+    assert figure._slim("one.css") == "a { b: c; } /* d */"
+
+
 def test_the_state_is_the_figures_own_traits():
     hero = explorables.Hero(scale=-2.0)
     assert set(hero.state()) == {"x", "scale", "shift"}
@@ -156,7 +184,7 @@ def test_both_forms_reach_a_notebook(shown):
 
 def test_a_widget_carries_its_module(shown):
     assert "export default { render" in shown._esm
-    assert json.dumps(figure._read(f"{shown.name}.js")) in shown._esm
+    assert json.dumps(figure._slim(f"{shown.name}.js")) in shown._esm
     assert "--rms: #0072b2" in shown._css
 
 
