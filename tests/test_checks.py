@@ -8,7 +8,7 @@ import pytest
 
 from rmsnorm_edu import checks
 from rmsnorm_edu.checks import check
-from rmsnorm_edu.checks.answers import answer
+from rmsnorm_edu.checks.answers import Answer, _equal, answer
 from rmsnorm_edu.checks.shrink import shrink
 
 
@@ -173,3 +173,11 @@ def test_shrinking_stops_where_nothing_smaller_fails() -> None:
     (same,) = shrink((x,), lambda a: a[0].shape == (2, 2))
     assert same.shape == (2, 2)
     assert shrink((2.0, "a"), lambda a: True) == (2.0, "a")
+
+
+def test_a_rounding_residue_in_place_of_a_zero_is_right_and_a_wrong_row_is_not() -> None:
+    right = Answer(np.array([[0.0, 2.0], [1e-12, 3e-12]]))
+    residue = Answer(np.array([[1e-16, 2.0], [1e-12, 3e-12]]))
+    wrong = Answer(np.array([[0.0, 2.0], [1e-12, 4e-12]]))
+    assert _equal(residue, right, 1e-9)
+    assert not _equal(wrong, right, 1e-9)

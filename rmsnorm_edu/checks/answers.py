@@ -137,13 +137,19 @@ def _right(got: Answer, want: Answer, task: Task) -> bool:
 
 
 def _equal(a: Answer, b: Answer, tolerance: float) -> bool:
-    """Both raise, or both give the same numbers in the same shape."""
+    """Both raise, or both give the same numbers in the same shape.
+
+    Up to `tolerance` of the largest number of b's row: where terms cancel to an exact 0, another
+    right answer leaves a rounding error.
+    """
     if a.error or b.error:
         return bool(a.error and b.error)
     x, y = a.numbers, b.numbers
     if x is None or y is None or x.shape != y.shape:
         return False
-    return bool(np.allclose(x, y, rtol=tolerance, atol=0.0, equal_nan=True))
+    finite = np.where(np.isfinite(y), np.abs(y), 0.0)
+    largest = np.max(finite, axis=-1, keepdims=True, initial=0.0) if y.ndim else finite
+    return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True))
 
 
 def _known_reason(task: Task, answers: list[Answer]) -> str:
