@@ -139,17 +139,17 @@ def _right(got: Answer, want: Answer, task: Task) -> bool:
 def _equal(a: Answer, b: Answer, tolerance: float) -> bool:
     """Both raise, or both give the same numbers in the same shape.
 
-    Up to `tolerance` of the largest number of b's row: where terms cancel to an exact 0, another
-    right answer leaves a rounding error.
+    Each number up to `tolerance` of itself. Where b's terms cancel to an exact 0, another right
+    answer leaves a rounding error: there, up to `tolerance` of b's largest number.
     """
     if a.error or b.error:
         return bool(a.error and b.error)
     x, y = a.numbers, b.numbers
     if x is None or y is None or x.shape != y.shape:
         return False
-    finite = np.where(np.isfinite(y), np.abs(y), 0.0)
-    largest = np.max(finite, axis=-1, keepdims=True, initial=0.0) if y.ndim else finite
-    return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True))
+    largest = np.max(np.abs(y), initial=0.0, where=np.isfinite(y))
+    residue = np.where(y == 0, tolerance * largest, 0.0)
+    return bool(np.allclose(x, y, rtol=tolerance, atol=residue, equal_nan=True))
 
 
 def _known_reason(task: Task, answers: list[Answer]) -> str:
