@@ -94,7 +94,7 @@ export function finding(now) {
   const ask = isSeen ? "Drag the slider to see it again." : "Guess, then drag the slider.";
   if (isStart) return `${method.about} ${ask}`.trim();
   const isBroken = eps > 0 && ideal !== "moves" && now.verdict === "moves";
-  if (isBroken) return `ε = ${eps} does not scale along: the law is broken, the outputs move.`;
+  if (isBroken) return `ε = ${eps} is not scaled, so it does not cancel. The outputs move.`;
   const right = { stays: "stay", moves: "move" }[now.verdict];
   const judged = guess && right ? (guess === right ? "You were right. " : "Not so. ") : "";
   const isLawful = isSeen && holds === (now.verdict !== "moves"); // BatchNorm follows Q = −1
@@ -137,6 +137,11 @@ function render({ model, el, d3, core }) {
       const { method, change } = read(core, model);
       guesses.set(`${method.key}/${change.key}`, word);
       set({ amount: change.probe, eps: 0 });
+    },
+    show(state) { // what ε breaks counts as tried: the cell says so
+      const name = `${state.method}/${state.transformation}`;
+      const { verified } = read(core, model);
+      set({ ...state, verified: [...new Set([...verified, ...(state.eps > 0 ? [name] : [])])] });
     },
     reset() {
       guesses.clear();
@@ -189,7 +194,7 @@ function build({ el, d3, core, data, hands }) {
   const guess = guesses({ core, hands });
   const controls = inputs({ d3, core, data, hands });
   const go = (transformation, amount, eps = 0) => () =>
-    hands.set({ method: "rms_norm", transformation, amount, eps });
+    hands.show({ method: "rms_norm", transformation, amount, eps });
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" },
       "A norm is blind to some changes and feels the others."),
@@ -211,10 +216,9 @@ function build({ el, d3, core, data, hands }) {
       [grid, guess, controls].forEach((part) => part.update(last));
       const before = last.state.change.key === "rotation" ? "Qy" : "y";
       const change = core.number(last.maxChange);
-      fill({ before, change });
+      fill({ before, change: last.isStart ? "?" : change });
       equation.setAttribute("aria-label", `max |y′ − ${before}| / max |y| = ${change}`);
-      equation.hidden = last.isStart;
-      const shown = last.isSeen ? last.law.html : "";
+      const shown = last.isSeen ? last.law.html.replace(/\u2003(.*)/, " <span>$1</span>") : "";
       if (law.dataset.shown !== shown) law.innerHTML = law.dataset.shown = shown;
       core.say(said, finding({ ...last, ...last.state }));
       values.set(() => last.after.flatMap((row, i) => [["before", last.before[i]], ["after", row]]

@@ -93,6 +93,6 @@ test("the finding is a sentence, and judges the guess", () => {
   assert.match(say({ guess: "stay" }), /^Not so\. The outputs move/);
   assert.match(say({ verdict: "stays", guess: "stay" }), /^You were right\. The outputs stay/);
   assert.match(say({ verdict: "flips", guess: "stay" }), /^Below 0 they turn over/);
-  assert.match(say({ eps: 0.1, ideal: "stays" }), /^ε = 0\.1 does not scale along: the law/);
+  assert.match(say({ eps: 0.1, ideal: "stays" }), /^ε = 0\.1 is not scaled, so it does not cancel\. The outputs move/);
   assert.match(say({ verdict: "nothing" }), /0 \/ 0/);
 });
