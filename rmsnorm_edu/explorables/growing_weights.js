@@ -73,9 +73,8 @@ export const reachOf = (squares) =>
 
 // --- the page
 const TITLE = "Without decay a step of SGD can only make w longer, and a longer w turns less.";
-const HOW = "Two weights w with RMSNorm behind them, ε = 0: the loss sees only the direction of w, "
-  + "so its gradient dw is at a right angle to w. Each step’s example asks for a direction of its "
-  + "own. Drag the line across the charts to walk through the steps.";
+const HOW = "Two weights w with RMSNorm behind them: the loss sees only the direction of w. Drag the "
+  + "line across the charts to walk through the steps.";
 const EQUATION = `<span class="rmsn-wraps">new ‖<i>w</i>‖<sup>2</sup> = (1 − <i>ηλ</i>)<sup>2</sup>
   ‖<i>w</i>‖<sup>2</sup> + <i>η</i><sup>2</sup>‖<i>dw</i>‖<sup>2</sup></span>
   <span class="rmsn-aside"><span data-slot="kept"></span> + <span data-slot="grown"></span> =
@@ -126,10 +125,9 @@ const pick = ({ rate, decay, step }) => ({ rate, decay, step });
 const ideas = (start, set) => {
   const { rate, decay, turns: { length: steps } } = start;
   return [
-    ["Ten times the learning rate: it calms itself",
-      () => set({ rate: 10 * rate, decay, step: 1 })],
-    ["With weight decay: a balance", () => set({ rate, decay: 0.1, step: steps })],
-    ["A tenth of the rate: hardly a turn", () => set({ rate: rate / 10, decay, step: steps })],
+    ["10 × rate: it calms itself", () => set({ rate: 10 * rate, decay, step: 1 })],
+    ["Decay: a balance", () => set({ rate, decay: 0.1, step: steps })],
+    ["0.1 × rate: hardly a turn", () => set({ rate: rate / 10, decay, step: steps })],
   ];
 };
 
@@ -189,12 +187,12 @@ function rows(core, { w, squares, turns }) {
 // --- the picture: drawn once for a width, then only attributes change
 function draw({ d3, core, width, start, set, now }) {
   const isWide = width >= 560;
-  const side = Math.round(isWide ? width * 0.46 : Math.min(width, 400));
+  const side = Math.round(isWide ? width * 0.46 : Math.min(width, 280));
   const box = core.plane({
     core, d3, side, reach: 1, origin: [0.3, 0.72], label: "The path of w in the plane",
   });
   const charts = panels({
-    d3, core, width: isWide ? width - side - 24 : width, tall: isWide ? side : 300, start, set, now,
+    d3, core, width: isWide ? width - side - 24 : width, tall: isWide ? side : 270, start, set, now,
   });
   const path = wandering({ core, box });
   return {
@@ -230,7 +228,7 @@ function wandering({ core, box }) {
     const move = core.minus(after, before);
     core.put(corner, { d: () => core.rightAngle(before, move, to, 0.08) });
     write([core.plus(to(core.times(0.5, before)), [10, 12]), core.beyond(before, move, to),
-      core.plus(to([0, -scale]), [0, 12])], ["w", "step", "‖w‖ = 1"]);
+      core.plus(to([0.8 * scale, -0.6 * scale]), [30, 14])], ["w", "step", "‖w‖ = 1"]);
   };
 }
 
@@ -246,15 +244,17 @@ function panels({ d3, core, width, tall, start, set, now }) {
     d3, core, svg, left, right, x, y: d3.scaleLog(range, [top + high, top]), top, high,
     ticks: TICKS[name],
   });
-  const [norm, turn] = [chart("squares", 24, [0.3, 150]), chart("turns", 66 + high, [0.05, 120])];
+  const [norm, turn] = [chart("squares", 24, [0.3, 150]), chart("turns", 66 + high, [0.02, 120])];
   core.bare(svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
     .attr("transform", `translate(0,${tall - 26})`)
-    .call(d3.axisBottom(x).ticks(4).tickSize(4)));
+    .call(d3.axisBottom(x).ticks(4).tickSize(4).tickFormat((v) => (v ? v : "step 0"))));
   const read = core.reader({
     d3, svg, label: "Step to show", range: [1, steps], step: 1, value: () => now().step,
     box: { left, right, top: 24, tall: tall - 50, x },
     move: (step) => set({ step: core.clamp(Math.round(step), [1, steps]) }),
   });
+  const between = 42; // the line that reads spares the lower title
+  read.stem.select("line").attr("stroke-dasharray", `${high + 4} ${between} ${tall}`);
   const title = (at, parts) => core.words(svg, 0, at, parts).classed("rmsn-halo", true)
     .attr("pointer-events", "none"); // the hand goes through to the reader's line
   title(14, [["", "‖w‖² after each step (log axis)"]]);
@@ -274,7 +274,7 @@ function panel({ d3, core, svg, left, right, x, y, top, high, ticks }) {
   return {
     y, faint: (values) => line(faint, values), curve: (values) => line(curve, values),
     dots: (values) => core.put(dots, {
-      d: () => values.map((v, i) => `M${at(v, i + 1)}h0`).join(""),
+      d: () => values.map((v, i) => (v < y.domain()[0] ? "" : `M${at(v, i + 1)}h0`)).join(""),
     }),
   };
 }

@@ -55,7 +55,7 @@ class GrowingWeights(Figure):
     needs = ("plane",)
     rate = traitlets.Float(0.3, min=0.01, max=3.2).tag(sync=True)
     decay = traitlets.Float(0.0, min=0, max=0.1).tag(sync=True)
-    step = traitlets.Int(5, min=1, max=STEPS).tag(sync=True)
+    step = traitlets.Int(1, min=1, max=STEPS).tag(sync=True)
     angles = traitlets.List(traitlets.Float()).tag(sync=True)
 
     @traitlets.default("angles")

@@ -139,7 +139,7 @@ def weights_are_right(found):
 
 def test_growing_weights_by_mouse(alone):
     page, found = alone("GrowingWeights")
-    assert weights_are_right(found) == (0.3, 0, 5)
+    assert weights_are_right(found) == (0.3, 0, 1)
     move(page, found.locator(".rmsn-marker"), 150, 0)
     assert weights_are_right(found)[2] > 60
     box = found.get_by_role("slider", name="Decay").bounding_box()
@@ -152,7 +152,7 @@ def test_growing_weights_by_mouse(alone):
 def test_growing_weights_by_keyboard(alone):
     page, found = alone("GrowingWeights", width=320)
     press(page, "Tab", "ArrowRight", "Shift+ArrowRight")
-    assert weights_are_right(found)[2] == 16
+    assert weights_are_right(found)[2] == 12
     press(page, "End")
     assert weights_are_right(found)[2] == growing_weights.STEPS
     press(page, "Tab", "End")
@@ -164,10 +164,10 @@ def test_growing_weights_do_what_the_buttons_promise(alone):
     page, found = alone("GrowingWeights", width=390)
     said = found.locator("output.rmsn-finding")
     for button, finding, state in [
-        ("Ten times", r"calms them: the last 50 turn w by 2\.8°", (3, 0, 1)),
-        ("With weight decay", r"settles near 1\.66", (0.3, 0.1, 200)),
-        ("A tenth", r"from 1 to 1\.26", (0.03, 0, 200)),
-        ("Reset", r"from 1 to 7\.64", (0.3, 0, 5)),
+        ("10 × rate", r"calms them: the last 50 turn w by 2\.8°", (3, 0, 1)),
+        ("Decay: a balance", r"settles near 1\.66", (0.3, 0.1, 200)),
+        ("0.1 × rate", r"from 1 to 1\.26", (0.03, 0, 200)),
+        ("Reset", r"from 1 to 7\.64", (0.3, 0, 1)),
     ]:
         found.get_by_role("button", name=button).click()
         page.wait_for_timeout(60)
