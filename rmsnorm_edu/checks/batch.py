@@ -1,6 +1,7 @@
-"""Does a row keep its bits when other rows stand beside it?"""
+"""Does a row keep its bits when other rows stand beside it? And its result, among very many?"""
 
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 from rmsnorm_edu.checks.inputs import Array, Case
 
 ROWS, FEATURES = 1056, 700
-_GROUP = 4  # rows; of fewer, BLAS and NumPy themselves sum in another order
-_GROUPS = 66
+GROUPS = (4, 9)  # rows, even and odd; of fewer, BLAS and NumPy themselves sum in another order
+_GROUPED = 264  # rows of the batch that are also tried in groups
 _SHARE = 1 / 6
+_GRID = 65_535  # programs that a GPU's grid has along its second and third axis
 
 
 def large_batch(dtype: np.dtype[Any]) -> Case:
@@ -30,11 +32,33 @@ def large_batch(dtype: np.dtype[Any]) -> Case:
     return Case("a batch", x.astype(dtype), weight.astype(dtype), dy.astype(dtype), 1e-6)
 
 
-def small_batches(large: Case) -> Iterator[Case]:
-    """Its first rows again, four at a time."""
-    for i in range(_GROUPS):
-        rows = slice(i * _GROUP, (i + 1) * _GROUP)
+def small_batches(large: Case, size: int) -> Iterator[Case]:
+    """Its first rows again, `size` at a time."""
+    for i in range(_GROUPED // size):
+        rows = slice(i * size, (i + 1) * size)
         yield replace(large, x=large.x[rows].copy(), dy=large.dy[rows].copy())
+
+
+def tall(dtype: np.dtype[Any], rows: int = _GRID + 65) -> Case:
+    """More rows than a grid holds, of two features; the dy of those beyond it are the largest."""
+    rng = np.random.default_rng(0)
+    x, dy = rng.normal(0.5, 1.0, (rows, 2)), rng.normal(0.3, 1.0, (rows, 2))
+    dy[:_GRID] *= 1e-3
+    weight = np.array([1.5, -0.7])
+    return Case("65,600 rows", x.astype(dtype), weight.astype(dtype), dy.astype(dtype), 0.125)
+
+
+def takes_the_square(call: Callable[[Case], Any], dtype: np.dtype[Any]) -> bool:
+    """Whether the memory of `call` grows like rows², as that of ``diag(x @ x.T)`` does.
+
+    Right as it may be, with `tall` it would take the machine's.
+    """
+    few = tall(dtype, 2_048)
+    tracemalloc.start()
+    call(few)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak > len(few.x) ** 2
 
 
 def depends(many: Array, few: list[Array]) -> bool:

@@ -73,8 +73,6 @@ def long_cases(dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
     """Long inputs, enough once: more rows than a block, more features than one.
 
     The last features and the last dy are the largest, so that to leave out any is to be far off.
-    (Rows by the ten thousand would catch a grid's 65,535, but a wrong program that broadcasts them
-    against each other would take the machine's memory with it.)
     """
     rng = np.random.default_rng(0)
     case = _case("thousands of rows", _normal(rng, (2_051, 2)), 0.125, rng, dtype)

@@ -45,7 +45,8 @@ def verify(
     some arrays lie by columns or with gaps in memory, which a function may refuse by raising.
     Results may be off by `precision.bound` and no more. Also noticed: a raise, a wrong type or
     shape, nan, an argument written to, another result for the same input, and (in float32 and
-    float64) a row of y or dx whose bits depend on how many rows stand beside it.
+    float64) a row of y or dx whose bits depend on how many rows stand beside it. What is right
+    on all of them gets 65,600 rows, unless its memory grows with their square.
 
     `p`: a partial norm, whose RMS is that of the first `reference.partial_size(n, p)` features,
     rounded as the convention rounds, up where it says nothing.
@@ -115,7 +116,8 @@ def _failures(judge: Judge, name: str, call: Function, inputs: list[Case]) -> li
         kinds.add(case.kind)
         faults += fault is not None
     if not found:
-        return _reuses(judge, name, call, inputs[0]) or _depends_on_the_batch(judge, name, call)
+        last = _reuses(judge, name, call, inputs[0]) or _depends_on_the_batch(judge, name, call)
+        return last or _fails_beyond_a_grid(judge, name, call)
     return [_failure(judge, name, call, what, failing) for what, failing in found.items()]
 
 
@@ -134,13 +136,31 @@ def _depends_on_the_batch(judge: Judge, name: str, call: Function) -> list[Failu
         return []
     large = batch.large_batch(judge.rules.dtype)
     many = judge.results(name, call, large.arguments(name))
-    few = [judge.results(name, call, c.arguments(name)) for c in batch.small_batches(large)]
-    arrays = [a[0] for a in few if isinstance(a, tuple)]
-    if isinstance(many, Fault) or len(arrays) < len(few) or not batch.depends(many[0], arrays):
+    for size in batch.GROUPS:
+        cases = batch.small_batches(large, size)
+        few = [judge.results(name, call, case.arguments(name)) for case in cases]
+        arrays = [a[0] for a in few if isinstance(a, tuple)]
+        if isinstance(many, Fault) or len(arrays) < len(few) or not batch.depends(many[0], arrays):
+            continue
+        head = f"{name} of {batch.ROWS} rows of {batch.FEATURES}, and of {size} of them at a time"
+        code = text.lines(head, "other bits", "the same bits")
+        return [Failure(name, "batch", _BATCH, code, (large.kind,), 1)]
+    return []
+
+
+def _fails_beyond_a_grid(judge: Judge, name: str, call: Function) -> list[Failure]:
+    """The failure on more rows than 65,535, which is as far as some grids reach."""
+
+    def fault(case: Case) -> Fault | None:
+        return judge.fault(name, call, case.arguments(name))
+
+    if batch.takes_the_square(fault, judge.rules.dtype):
         return []
-    head = f"{name} of {batch.ROWS} rows of {batch.FEATURES}, and of four of them at a time"
-    code = text.lines(head, "other bits", "the same bits")
-    return [Failure(name, "batch", _BATCH, code, (large.kind,), 1)]
+    tall = batch.tall(judge.rules.dtype)
+    wrong = fault(tall)
+    if wrong is None:
+        return []
+    return [_failure(judge, name, call, wrong.what, [(tall, wrong)])]
 
 
 def _changes(judge: Judge, name: str, call: Function, case: Case, fault: Fault | None) -> bool:
