@@ -178,7 +178,7 @@ function layout(d3, width) {
   const [left, right, top, tall] = [40, width - 82, 44, 300];
   const bottom = top + tall;
   return {
-    left, right, top, tall, bottom, narrow: width < 420, height: bottom + 38,
+    left, right, top, tall, bottom, narrow: width < 420, height: bottom + 26,
     x: d3.scaleLinear(LAYERS, [left, right]), y: d3.scaleLog(RANGE, [bottom, top]).clamp(true),
   };
 }
@@ -191,15 +191,14 @@ function backdrop({ d3, core, svg, box }) {
       .attr("y", Math.min(edge, end)).attr("height", Math.abs(end - edge));
     svg.append("line").attr("class", "rmsn-edge").attr("x1", left).attr("x2", right)
       .attr("y1", edge).attr("y2", edge);
-    const label = svg.append("text").attr("class", "rmsn-label is-small is-wrong")
-      .attr("aria-hidden", "true").attr("text-anchor", anchor).attr("x", at)
-      .attr("y", edge + below);
-    core.typeset(label.node(), text);
+    text.forEach((line, i) => core.typeset(svg.append("text")
+      .attr("class", "rmsn-label is-small is-wrong rmsn-halo").attr("aria-hidden", "true")
+      .attr("text-anchor", anchor).attr("x", at).attr("y", edge + below + 15 * i).node(), line));
   };
   beyond(y(HALF.high), top, ["end", right - 6, -6], // where the grey line is least likely
-    narrow ? "float16: 65504" : "65504, float16’s largest");
+    narrow ? ["float16: 65504"] : ["65504, float16’s largest"]);
   beyond(y(SMALLEST), bottom, ["start", left + 6, 16],
-    narrow ? "float16: 6 × 10⁻⁸" : "6 × 10⁻⁸, float16’s smallest");
+    narrow ? ["float16:", "6 × 10⁻⁸"] : ["6 × 10⁻⁸, float16’s smallest"]);
   const ticks = [-18, -12, 0, 12, 18].map((e) => 10 ** e);
   const format = (v) => (v === 1 ? "1" : core.power(v, 0).slice(4));
   core.hairlines(d3, svg, { y, ticks, left, right, format })
@@ -266,13 +265,15 @@ function place(core, { left, right, top, bottom, x, y }, marks, { layer, sizes }
   const isLate = at > (left + right) / 2;
   const [flat, free] = [y(sizes.rms), y(sizes.none)];
   const [isNear, isFalling] = [Math.abs(free - flat) < 24, free > flat];
-  const away = (isNear === isFalling ? 22 : -12) * (isLate && !isNear ? -1 : 1);
+  // beside a rising line the left is free, and at its right stands the name of float16's edge
+  const isLeft = isLate || (!isNear && !isFalling && at - left > 80);
+  const away = (isNear === isFalling ? 22 : -12) * (isLeft && !isNear ? -1 : 1);
   core.put(marks.stem, { transform: () => `translate(${at},0)` });
   core.put(marks.dots, { cx: () => at, cy: (name) => y(sizes[name]) });
   core.put(marks.label, { x: () => at });
   core.say(marks.label.node(), `layer ${layer}`);
   core.put(marks.value, {
-    x: () => at + (isLate ? -14 : 14), "text-anchor": () => (isLate ? "end" : "start"),
+    x: () => at + (isLeft ? -14 : 14), "text-anchor": () => (isLeft ? "end" : "start"),
     y: () => core.clamp(free + away, [top + 24, bottom - 12]),
   });
   core.typeset(marks.value.node(), f(sizes.none));
