@@ -37,6 +37,24 @@ export function circle(axes, latitude, radius, n = 72) {
   });
 }
 
+// A spot in a frame, or where its ray from the middle leaves the frame, 12 pixels before the edge.
+export function held(spot, size) {
+  const way = spot.map((v, i) => v - size[i] / 2);
+  const share = Math.min(1, ...way.map((v, i) => (size[i] / 2 - 12) / Math.abs(v)));
+  return [...way.map((v, i) => size[i] / 2 + share * v), share < 1];
+}
+
+// Spots in a frame, those that lie beyond it held at its edge, side by side where they would meet.
+export function grips(spots, size) {
+  const all = spots.map((spot) => held(spot, size));
+  const far = all.filter(([, , isBeyond]) => isBeyond).sort((a, b) => a[0] - b[0]);
+  far.forEach((spot, i) => {
+    const last = far[i - 1];
+    if (last && Math.abs(last[1] - spot[1]) < 20) spot[0] = Math.max(spot[0], last[0] + 20);
+  });
+  return all.map(([x, y, isBeyond]) => ({ spot: [x, y].map((v) => v.toFixed(1)), isBeyond }));
+}
+
 // --- paths: each takes `at`, which gives the pixels "x y" of [right, up]
 
 // The part of a circle that is in front of the centre (or behind it), as one path.
@@ -93,7 +111,9 @@ export function space({ d3, core, width, hands, tell, now }) {
       const axes = view(last.turn, last.tilt);
       svg.attr("class", `rmsn-space shows-${last.norm}`)
         .style("--mix", `${Math.round(100 * last.morph)}%`);
-      parts.forEach((part) => part(last, axes));
+      const spots = last.handles.map(({ p }) => place(project(axes, p)));
+      const held = grips(spots, [width, box.height]);
+      parts.forEach((part) => part(last, axes, held));
     },
   };
 }
@@ -179,16 +199,17 @@ function labels({ core, svg, box, place }) {
   text("is-rms rmsn-halo", "sphere").attr("x", box.width / 2 - box.radius * 0.74 - 6)
     .attr("y", box.height / 2 + box.radius * 0.74 + 6).attr("text-anchor", "end");
   const pole = text("rmsn-halo", "(1, 1, 1)");
-  return (last, axes) => {
+  return (last, axes, held) => {
     const [left, top] = place(project(axes, [1.36, 1.36, 1.36]));
-    core.put(pole, { x: () => left + 8, y: () => core.clamp(top + 8, [14, box.height - 6]) });
+    const low = held.some(({ isBeyond }) => isBeyond) ? 36 : 14; // below the letters at the edge
+    core.put(pole, { x: () => left + 8, y: () => core.clamp(top + 8, [low, box.height - 6]) });
   };
 }
 
 // The points A to D: grips at the input, lines to the outputs, and a ring where an output stood
 // before scale and shift. What is beyond the frame is held at its edge.
-function handles({ d3, core, svg, clip, box, hands, tell, now, place, at }) {
-  const marks = NAMES.map((name) => answersOf(core, clip, name, at));
+function handles({ d3, core, svg, clip, box, hands, tell, now, at }) {
+  const marks = NAMES.map((name) => answersOf({ core, clip, name, at }));
   const group = svg.selectAll(".rmsn-point").data([0, 1, 2, 3]).join("g")
     .attr("class", "rmsn-point").attr("tabindex", 0).attr("role", "slider")
     .attr("aria-label", (i) => `Point ${"ABCD"[i]}: arrow keys move it across the view, `
@@ -201,16 +222,19 @@ function handles({ d3, core, svg, clip, box, hands, tell, now, place, at }) {
   group.append("circle").attr("class", "rmsn-grip").attr("r", 8);
   group.append("text").attr("class", "rmsn-letter").attr("text-anchor", "middle").attr("y", 4)
     .text((i) => "ABCD"[i]);
-  const held = ([x, y]) =>
-    `translate(${core.clamp(x, [12, box.width - 12])},${core.clamp(y, [12, box.height - 12])})`;
-  return (last, axes) => {
-    const spots = last.handles.map(({ p }) => project(axes, p));
-    core.put(group.classed("is-chosen", (i) => i === last.chosen), {
-      transform: (i) => held(place(spots[i])),
+  const note = svg.append("text").attr("class", "rmsn-label is-small rmsn-halo")
+    .attr("aria-hidden", "true").attr("pointer-events", "none").attr("text-anchor", "end")
+    .attr("x", box.width).attr("y", box.height - 6).text("○ beyond the picture");
+  return (last, axes, held) => {
+    const isFar = held.some(({ isBeyond }) => isBeyond);
+    core.put(note, { visibility: () => (isFar ? "visible" : "hidden") });
+    core.put(group.classed("is-chosen", (i) => i === last.chosen)
+      .classed("is-beyond", (i) => held[i].isBeyond), {
+      transform: (i) => `translate(${held[i].spot})`,
       "aria-valuenow": (i) => +core.rms(last.handles[i].p).toFixed(2),
       "aria-valuetext": (i) => says(core, tell, last.handles[i]),
     });
-    marks.forEach((mark) => mark(last, axes));
+    marks.forEach((mark) => mark(last, axes, held));
   };
 }
 
@@ -235,17 +259,18 @@ function grab({ d3, core, svg, box, hands, now }) {
   });
 }
 
-function answersOf(core, clip, name, at) {
+function answersOf({ core, clip, name, at }) {
   const group = clip.append("g").attr("class", `rmsn-image is-${name}`);
   const [way, was] = ["rmsn-way", "rmsn-stood is-away"].map((cls) =>
     group.append("path").attr("class", cls));
   const spot = group.append("path").attr("class", "rmsn-spot");
-  return (last, axes) => {
+  return (last, axes, held) => {
     const isShown = last.norm === name || last.norm === "both";
-    const all = isShown ? last.handles.filter((point) => Number.isFinite(point[name][0])) : [];
+    const all = last.handles.map((point, i) => ({ ...point, ...held[i] }))
+      .filter((point) => isShown && Number.isFinite(point[name][0]));
     const to = ({ p, ...y }) => at(project(axes, between(p, y[name], last.morph)));
     const stood = isShown && last.moved[name] > 0.02 ? last.before : [];
-    core.put(way, { d: () => all.map((h) => `M${at(project(axes, h.p))}L${to(h)}`).join("") });
+    core.put(way, { d: () => all.map((h) => `M${h.spot}L${to(h)}`).join("") });
     core.put(spot, { d: () => all.map((h) => `M${to(h)}h.01`).join("") });
     core.put(was, { d: () => stood.map((h) => circleAt(at(project(axes, h[name])))).join("") });
   };

@@ -88,9 +88,9 @@ function effect({ scale, shift, moved, degrees, were }) {
     return scale > 0 ? `Scaled by ${short(scale)}: no output moves. Each point stays on its ray.`
       : `Scaled by ${short(scale)}: each output goes through the centre to the opposite side.`;
   }
-  const stays = moved.layer < SEEN ? "LayerNorm's stay on the equator, where they were."
-    : "LayerNorm's go to the opposite side of the equator.";
-  return `RMSNorm's points are now ${degrees.toFixed(0)}° from ${AXIS} on average; before, `
+  const stays = moved.layer < SEEN ? "LayerNorm’s stay on the equator, where they were."
+    : "LayerNorm’s go to the opposite side of the equator.";
+  return `RMSNorm’s points are now ${degrees.toFixed(0)}° from ${AXIS} on average; before, `
     + `${were.toFixed(0)}°. ${stays}`;
 }
 
@@ -107,15 +107,16 @@ export function moveHandle(core, x, i, step, { scale, turn, tilt }) {
 export const wrap = (degrees) => ((((degrees + 180) % 360) + 360) % 360) - 180;
 
 // --- the page
-const TITLE = "RMSNorm puts every point on a sphere. LayerNorm puts it on that sphere's equator.";
+const TITLE = "RMSNorm puts every point on a sphere. LayerNorm puts it on that sphere’s equator.";
 const HOW = "Drag the picture, or press the arrow keys on it, to turn it. Drag A to D to move "
   + "them.";
 const EQUATION = `<span><span data-slot="name"></span>:
     <i>x</i> = <span data-slot="x"></span></span>
-  <span class="rmsn-aside">RMSNorm: <i>x</i> / <span data-slot="size"></span> =
-    <b class="is-rms" data-slot="rms"></b></span>
+  <span class="rmsn-aside">RMSNorm: <i>x</i> / <span data-slot="size"></span>
+    <span class="rmsn-result">= <b class="is-rms" data-slot="rms"></b></span></span>
   <span class="rmsn-aside">LayerNorm: (<i>x</i> − <span data-slot="mean"></span>) /
-    <span data-slot="spread"></span> = <b class="is-layer" data-slot="layer"></b></span>`;
+    <span data-slot="spread"></span>
+    <span class="rmsn-result">= <b class="is-layer" data-slot="layer"></b></span></span>`;
 
 // The state, held to what the controls can show (a link can hold anything).
 function read(core, model) {
@@ -186,9 +187,9 @@ const moves = ({ core, set, start, now }) => ({
 const ideas = (set, start) => {
   const go = (values) => () => set({ ...start, norm: "both", morph: 1, ...values });
   return [
-    ["Shift by 3: a crowd at the pole", go({ shift: 3 })],
+    ["Shift by 3: to the pole", go({ shift: 3 })],
     ["Look down (1, 1, 1)", go({ tilt: 90 })],
-    ["× −1: through the centre", go({ scale: -1 })],
+    ["× −1: opposite side", go({ scale: -1 })],
     ["× 0.3: nothing moves", go({ scale: 0.3 })],
   ];
 };
@@ -257,7 +258,7 @@ function live(core, { f2, point }, { handles, chosen }) {
 const rows = ({ handles, degrees }, { f2 }) => [
   ...handles.flatMap(({ p, ...y }, i) => [["input", p], ["RMSNorm", y.rms], ["LayerNorm", y.layer]]
     .map(([name, v]) => [`point ${letter(i)}, ${name}`, ...v.map(f2)])),
-  ["mean angle of RMSNorm's points to (1, 1, 1), degrees", degrees.toFixed(1)],
+  ["mean angle of RMSNorm’s points to (1, 1, 1), degrees", degrees.toFixed(1)],
 ];
 
 export default { render };

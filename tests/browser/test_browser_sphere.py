@@ -73,9 +73,9 @@ def test_the_sphere_says_what_the_buttons_promise(figure):
     page, found = figure("sphere")
     said = found.locator("output.rmsn-finding")
     for button, finding in {
-        "Shift by 3: a crowd at the pole": r"now 1\d° from .*LayerNorm's stay",
+        "Shift by 3: to the pole": r"now 1\d° from .*LayerNorm’s stay",
         "Look down (1, 1, 1)": r"on the outline",
-        "× −1: through the centre": r"through the centre to the opposite side",
+        "× −1: opposite side": r"through the centre to the opposite side",
         "× 0.3: nothing moves": r"no output moves",
     }.items():
         found.get_by_role("button", name=button, exact=True).click()

@@ -77,8 +77,8 @@ test("the finding says what the norms do", () => {
   const [first, , , crowd] = cases;
   assert.match(said({}), /sphere of radius √3 = 1\.73\. .*on the equator, 90° from/);
   assert.match(said({ shift: 3 }), new RegExp(`now ${crowd.degrees.toFixed(0)}° from .*before, `
-    + `${first.degrees.toFixed(0)}°\\. LayerNorm's stay`));
-  assert.match(said({ scale: -1, shift: 3 }), /LayerNorm's go to the opposite side of the equator/);
+    + `${first.degrees.toFixed(0)}°\\. LayerNorm’s stay`));
+  assert.match(said({ scale: -1, shift: 3 }), /LayerNorm’s go to the opposite side of the equator/);
   assert.match(said({ scale: 0.3 }), /^Scaled by 0\.3: no output moves/);
   assert.match(said({ scale: -1 }), /^Scaled by −1: each output goes through the centre/);
   assert.match(said({ tilt: 90 }), /^You look down .* outline/);
@@ -88,4 +88,13 @@ test("the finding says what the norms do", () => {
   assert.match(said({ scale: 0, shift: 1 }), /RMSNorm sends it to the pole/);
   assert.match(said({ x: [[0, 0, 0], ...start.x.slice(1)] }), /^Point A is at zero/);
   assert.match(said({ x: [...start.x.slice(1), [0.3, 0.3, 0.3]] }), /^Point D is on the axis/);
+});
+
+test("a point beyond the frame is held on its ray, and beside its neighbour", () => {
+  const { grips } = space;
+  const [inside, high, next, low] = grips([[50, 60], [60, -200], [62, -200], [50, 400]], [100, 100]);
+  assert.deepEqual(inside, { spot: ["50.0", "60.0"], isBeyond: false });
+  assert.deepEqual(high, { spot: ["51.5", "12.0"], isBeyond: true }); // 50 + 10 · 38 / 250
+  assert.deepEqual(next.spot, ["71.5", "12.0"]);
+  assert.deepEqual(low.spot, ["50.0", "88.0"]);
 });
