@@ -172,14 +172,21 @@ def test_both_functions_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "words"),
+    ("keywords", "error", "words"),
     [
-        ({}, "nothing to judge"),
-        ({"forward": right, "seeds": 0}, "seeds = 0"),
-        ({"forward": right, "convention": "lama"}, "lama"),
-        ({"forward": right, "dtype": "int32"}, "int32"),
+        ({}, ValueError, r"nothing to judge: give forward\(x, weight, eps\), vjp"),
+        ({"forward": 3}, TypeError, "forward = 3 cannot be called; give the function"),
+        ({"vjp": [right]}, TypeError, "vjp = .* cannot be called"),
+        ({"seeds": 1.5}, TypeError, r"seeds = 1\.5 .*give an integer"),
+        ({"seeds": "a"}, TypeError, "seeds = 'a'"),
+        ({"seeds": True}, TypeError, "seeds = True"),
+        ({"seeds": -3}, ValueError, "seeds = -3"),
+        ({"dtype": None}, ValueError, "dtype = None; it is one of float16, bfloat16"),
+        ({"dtype": "half2"}, ValueError, "dtype = half2; it is one of"),
+        ({"convention": ["torch"]}, ValueError, "convention = .* it is one of paper_torch"),
     ],
 )
-def test_what_cannot_be_judged_is_an_error(keywords, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        verify(**keywords)
+def test_what_cannot_be_judged_is_told_the_fix(keywords, error, words):
+    judged = {"forward": right} if keywords and "vjp" not in keywords else {}
+    with pytest.raises(error, match=words):
+        verify(**(judged | keywords))

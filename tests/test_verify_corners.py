@@ -281,26 +281,5 @@ def test_no_reason_is_told_that_only_nan_would_explain():
     assert "rounding explains" in failure.reason
 
 
-@pytest.mark.parametrize(
-    ("keywords", "error", "words"),
-    [
-        ({}, ValueError, r"nothing to judge: give forward\(x, weight, eps\), vjp"),
-        ({"forward": 3}, TypeError, "forward = 3 cannot be called; give the function"),
-        ({"vjp": [right]}, TypeError, "vjp = .* cannot be called"),
-        ({"seeds": 1.5}, TypeError, r"seeds = 1\.5 .*give an integer"),
-        ({"seeds": "a"}, TypeError, "seeds = 'a'"),
-        ({"seeds": True}, TypeError, "seeds = True"),
-        ({"seeds": -3}, ValueError, "seeds = -3"),
-        ({"dtype": None}, ValueError, "dtype = None; it is one of float16, bfloat16"),
-        ({"dtype": "half2"}, ValueError, "dtype = half2; it is one of"),
-        ({"convention": ["torch"]}, ValueError, "convention = .* it is one of paper_torch"),
-    ],
-)
-def test_what_cannot_be_judged_is_told_the_fix(keywords, error, words):
-    judged = {"forward": right} if keywords and "vjp" not in keywords else {}
-    with pytest.raises(error, match=words):
-        verify(**(judged | keywords))
-
-
 def test_types_are_taken_in_any_byte_order():
     assert verify(right, dtype=">f4", seeds=1).ok
