@@ -48,8 +48,8 @@ export function finding(core, now, start, f2) {
       + `${f2(1 / size)}. The smaller ε, the larger dx.`;
   }
   if (long(dx) < DUST) {
-    return "u points along x. To make x longer does not change the output, so the projector takes "
-      + "all of u away: dx\u00a0=\u00a00.";
+    return "u points along x. A longer x gives the same output, so the projector takes all of u "
+      + "away: dx\u00a0=\u00a00.";
   }
   return told(core, now, start, f2);
 }
@@ -123,13 +123,13 @@ function render({ model, el, d3, core }) {
 
 // The buttons; all but the first begin from the start, so that they show what they promise.
 const ideas = (core, start, set, now) => [
-  ["Align dy with x: dx vanishes", () => {
+  ["dy along x: dx = 0", () => {
     const { x, dy } = [now(), start].find((state) => core.length(state.x) * core.length(state.dy));
     set({ x, dy: core.alignedWith(x, dy, LIMIT.dy), weight: [1, 1], eps: 0 });
   }],
   ["Double x: dx halves", () => set({ ...start, x: core.times(2, start.x), eps: 0 })],
-  ["ε = 0.5: a radial part returns", () => set({ ...start, eps: 0.5 })],
-  ["x = 0, ε = 0.25: dx = u / √ε", () => set({ ...start, x: [0, 0], eps: 0.25 })],
+  ["ε = 0.5: not tangent", () => set({ ...start, eps: 0.5 })],
+  ["x = 0: dx = u / √ε", () => set({ ...start, x: [0, 0], eps: 0.25 })],
 ];
 
 // Everything around the picture, in reading order.
