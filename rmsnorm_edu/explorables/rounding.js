@@ -11,6 +11,10 @@ export function cellOf({ cells }, { dtype, convention, eps }) {
   return { bound, missed, holds, rows: rows + own.rows.slice(rows.length) };
 }
 
+// The sizes that the axis of a type shows: what it holds, and a margin for what it does not.
+export const sizesOf = ({ k: [low, high] }, margin = 20) =>
+  [Math.max(SIZES[0], low - margin), Math.min(SIZES[1], high + margin)];
+
 // Where an error of v units stands, from 0 to 1 at 100% of the largest output; more is clamped.
 export function height(v, u) {
   if (v <= LINEAR) return (v / LINEAR) * SHARE;
@@ -144,7 +148,7 @@ function nearest(core, { cells, conventions }, { dtype, convention, cell }) {
   }
   const torch = cells[`${dtype} torch`].missed;
   const other = convention === "torch" ? "" : `; of torch’s, ${about(torch)}`;
-  return `Below the bound. About ${about(cell.missed)} of the outputs are not the nearest `
+  return `Below the bound, yet about ${about(cell.missed)} of the outputs are not the nearest `
     + `${dtype} number${other}.`;
 }
 
@@ -153,8 +157,10 @@ function nearest(core, { cells, conventions }, { dtype, convention, cell }) {
 // `labels`, above the line that reads.
 export function cloud(parts) {
   [parts.scene, parts.labels].forEach((group) => group.html(""));
+  parts.box.x.domain(sizesOf(parts.last.type, parts.box.isNarrow ? 40 : 20)); // names stand there
   zones(parts);
   scale(parts);
+  decades(parts);
   dots(parts);
   limit(parts);
   names(parts);
@@ -183,10 +189,10 @@ function zones({ scene, box: { top, bottom, x }, last: { type, cell } }) {
       .attr("d", stripes([x1, x2], [top, bottom]));
   };
   const [low, high] = [type.k[0] - HALF, type.k[1] + HALF];
-  zone("none", SIZES[0], low);
+  zone("none", x.domain()[0], low);
   zone("wrong", low, cell.holds[0] - HALF);
   zone("wrong", cell.holds[1] + HALF, high);
-  zone("none", high, SIZES[1]);
+  zone("none", high, x.domain()[1]);
 }
 
 function scale({ d3, core, scene, box, last: { type: { u } } }) {
@@ -202,6 +208,15 @@ function scale({ d3, core, scene, box, last: { type: { u } } }) {
   });
   scene.append("text").attr("class", "rmsn-label is-small is-wrong").attr("text-anchor", "end")
     .attr("x", left - 8).attr("y", top + 16).text("∞, nan");
+}
+
+// The axis of sizes, in powers of ten.
+function decades({ d3, core, scene, box: { bottom, x } }) {
+  const ends = x.domain().map((k) => k * Math.log10(2));
+  const tens = d3.ticks(...ends, 7).filter(Number.isInteger);
+  core.bare(scene.append("g").attr("class", "rmsn-axis").attr("transform", `translate(0,${bottom})`)
+    .call(d3.axisBottom(x).tickValues(tens.map((e) => e / Math.log10(2))).tickSize(5)
+      .tickPadding(4).tickFormat((_, i) => (tens[i] ? `10${core.small(tens[i], 1)}` : "1"))));
 }
 
 // A dot for each row, the rows of one size side by side; a bar on the rail.
@@ -230,10 +245,18 @@ function limit({ core, scene, box: { x, y }, last: { cell: { bound, holds }, typ
     .attr("d", `M${x(holds[0] - HALF)},${at}H${x(holds[1] + HALF)}`);
 }
 
+// What is lost below (or from) a size, in two lines or three.
+function lostIn({ what, from }, core, isHigh, isNarrow) {
+  const value = size(core, from);
+  if (isHigh) return [`${what} overflows`, `from ${value}`];
+  return isNarrow ? [`${what} loses`, "digits below", value]
+    : [`${what} loses digits`, `below ${value}`];
+}
+
 // In words: what is lost in which zone, which line is the bound, which dots are whose.
 function names({ core, labels, box, data, last }) {
   const { edges, type, cell, dtype } = last;
-  const { left, right, roof, x, y } = box;
+  const { left, right, roof, x, y, isNarrow } = box;
   const label = (cls, anchor, at, down, text) => {
     const words = labels.append("text").attr("class", `rmsn-label is-small rmsn-halo ${cls}`)
       .attr("text-anchor", anchor).attr("x", at).attr("y", down);
@@ -241,20 +264,19 @@ function names({ core, labels, box, data, last }) {
   };
   const [low, high] = [type.k[0] > SIZES[0], type.k[1] < SIZES[1] - 40];
   const sides = [
-    ["end", low ? x(type.k[0] - HALF) - 6 : left + 6, low, edges.low, "below", type.least],
-    ["start", high ? x(type.k[1] + HALF) + 6 : right - 4, high, edges.high, "from", type.max],
+    ["end", low ? x(type.k[0] - HALF) - 6 : left + 6, low, edges.low, type.least],
+    ["start", high ? x(type.k[1] + HALF) + 6 : right - 4, high, edges.high, type.max],
   ];
-  sides.forEach(([toward, at, isOutside, edge, word, end], i) => {
+  sides.forEach(([toward, at, isOutside, edge, end], i) => {
     const anchor = isOutside ? toward : ["start", "end"][i];
     const down = isOutside ? roof + 20 : y(3.4, type.u); // where no dots are
-    if (edge) {
-      label("is-wrong", anchor, at, down, `${edge.what} ${i ? "overflows" : "loses digits"}`);
-      label("is-wrong", anchor, at, down + 16, `${word} ${size(core, edge.from)}`);
-    }
-    if (isOutside) {
-      label("", anchor, at, down + 44, `no ${dtype}`);
-      label("", anchor, at, down + 60, `${i ? "beyond" : "below"} ${size(core, end)}`);
-    }
+    const lines = edge ? lostIn(edge, core, i, isNarrow) : [];
+    lines.forEach((line, j) => label("is-wrong", anchor, at, down + 16 * j, line));
+    if (!isOutside) return;
+    const [side, value] = [i ? "beyond" : "below", size(core, end)];
+    const far = isNarrow ? [side, value] : [`${side} ${value}`];
+    const from = down + 12 + 16 * Math.max(2, lines.length);
+    [`no ${dtype}`, ...far].forEach((line, j) => label("", anchor, at, from + 16 * j, line));
   });
   const [anchor, at] = high ? sides[1] : ["middle", x(-30)];
   const bound = `bound ${core.number(cell.bound)} u`;

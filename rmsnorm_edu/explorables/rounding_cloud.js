@@ -11,19 +11,19 @@ const NAMES = ["dtype", "convention", "eps", "exponent"];
 function read(core, model) {
   const { types, conventions } = model.get("data");
   const one = (name, known) => (known.includes(model.get(name)) ? model.get(name) : known[0]);
+  const dtype = one("dtype", Object.keys(types));
   return {
-    dtype: one("dtype", Object.keys(types)),
-    convention: one("convention", Object.keys(conventions)),
+    dtype, convention: one("convention", Object.keys(conventions)),
     eps: one("eps", ["own", "zero"]),
-    exponent: core.clamp(core.round(model.get("exponent"), core.STEP), core.SIZES),
+    exponent: core.clamp(core.round(model.get("exponent"), core.STEP), core.sizesOf(types[dtype])),
   };
 }
 
 function render({ model, el, d3, core }) {
   const data = model.get("data");
-  const parts = build({ model, el, core, data });
   const move = (k) => core.change(model,
-    { exponent: core.clamp(core.round(k, core.STEP), core.SIZES) });
+    { exponent: core.clamp(core.round(k, core.STEP), core.sizesOf(last.type)) });
+  const parts = build({ model, el, core, data, move });
   let last = null;
   let picture = null;
   function update() {
@@ -71,7 +71,7 @@ const choices = (core, { types, conventions }, set) => ({
 });
 
 // Everything around the picture, in reading order.
-function build({ model, el, core, data }) {
+function build({ model, el, core, data, move }) {
   const start = read(core, model);
   const set = (values) => core.change(model, values);
   const picture = core.node("div", { class: "rmsn-picture" });
@@ -80,7 +80,7 @@ function build({ model, el, core, data }) {
   const said = core.node("output", { class: "rmsn-finding is-long", "aria-live": "polite" });
   const slider = core.slider({
     label: "Largest |x|", range: core.SIZES, step: core.STEP,
-    format: (k) => core.size(core, 2 ** k), onInput: (exponent) => set({ exponent }),
+    format: (k) => core.size(core, 2 ** k), onInput: move,
   });
   slider.el.classList.add("is-wide");
   const chosen = choices(core, data, set);
@@ -135,7 +135,7 @@ function draw({ d3, core, width, data, move, now }) {
   const svg = core.picture(d3, width, box.height,
     "Largest error of a row by its largest number; drag the line that reads a size");
   const scene = svg.append("g").attr("aria-hidden", "true");
-  backdrop({ d3, core, svg, box });
+  backdrop({ core, svg, box });
   const mark = marker({ d3, core, svg, box, move, now });
   const labels = svg.append("g").attr("aria-hidden", "true").attr("pointer-events", "none");
   let shown = "";
@@ -155,21 +155,14 @@ function layout(d3, core, width) {
   const [left, right, top, tall] = [46, width - 8, 58, 310];
   const [roof, bottom] = [top + 26, top + tall];
   return {
-    left, right, top, tall, bottom, roof, height: bottom + 40,
+    left, right, top, tall, bottom, roof, height: bottom + 40, isNarrow: width < 420,
     x: d3.scaleLinear(core.SIZES, [left, right]),
     y: (v, u) => (v === Infinity ? top + 12 : bottom - core.height(v, u) * (bottom - roof)),
   };
 }
 
-const DECADES = [-30, -20, -10, 0, 10, 20, 30];
-
-// The axis of sizes, which no choice changes.
-function backdrop({ d3, core, svg, box: { right, bottom, x } }) {
-  const axis = svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
-    .attr("transform", `translate(0,${bottom})`)
-    .call(d3.axisBottom(x).tickValues(DECADES.map((e) => e / Math.log10(2))).tickSize(5)
-      .tickPadding(4).tickFormat((_, i) => (DECADES[i] ? `10${core.small(DECADES[i], 1)}` : "1")));
-  core.bare(axis);
+// The names of the axes, which no choice changes.
+function backdrop({ core, svg, box: { right, bottom } }) {
   core.words(svg, 0, 12, [["", "Largest error of a row (log above 4 u)"]]);
   core.words(svg, right, bottom + 38, [["", "Largest |x| of the row (log axis)"]])
     .attr("text-anchor", "end");

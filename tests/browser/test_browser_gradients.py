@@ -97,7 +97,7 @@ def test_gradient_plane_does_what_its_buttons_promise(alone):
         ("dy along x", "takes all of u away", lambda x, dy, dx: abs(dx).max() < 1e-2),
         ("Double x", "0.50 times", lambda x, dy, dx: np.allclose(dx, start[2] / 2)),
         ("ε = 0.5", "points along x", lambda x, dy, dx: x @ dx > 0.1),
-        ("x = 0", "All of u passes", lambda x, dy, dx: np.allclose(dx, 2 * dy)),
+        ("x = 0:", "All of u passes", lambda x, dy, dx: np.allclose(dx, 2 * dy)),
         ("Reset", "at a right angle", lambda x, dy, dx: np.allclose(dx, start[2])),
     ]:
         found.get_by_role("button", name=button).click()

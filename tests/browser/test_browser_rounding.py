@@ -59,7 +59,7 @@ def test_rounding_cloud_by_mouse(alone):
     marker = found.locator(".rmsn-marker")
     box = found.locator("svg").first.bounding_box()
     drag(page, marker, box["x"] + box["width"] * 0.9, box["y"] + 200)
-    assert cloud_is_right(found)[3] > 60
+    assert cloud_is_right(found)[3] > 20
     assert "no number of this size" in found.locator("output.rmsn-finding").inner_text()
     found.get_by_role("slider", name="Largest |x|", exact=True).press("Home")
     for text in (*cloud.LABELS.values(), *cloud.DTYPES):
@@ -72,7 +72,7 @@ def test_rounding_cloud_by_mouse(alone):
 def test_rounding_cloud_by_keyboard(alone):
     page, found = alone("RoundingCloud", width=320)
     found.locator(".rmsn-marker").focus()
-    for key, k in (("ArrowRight", 2), ("Shift+ArrowRight", 22), ("Home", -100), ("End", 100)):
+    for key, k in (("ArrowRight", 2), ("Shift+ArrowRight", 22), ("Home", -44), ("End", 34)):
         page.keyboard.press(key)
         page.wait_for_timeout(30)
         assert cloud_is_right(found)[3] == k
@@ -80,7 +80,7 @@ def test_rounding_cloud_by_keyboard(alone):
     slider.focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_timeout(30)
-    assert cloud_is_right(found)[3] == 98
+    assert cloud_is_right(found)[3] == 32
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 

@@ -37,6 +37,12 @@ test("heights are linear up to 4 u, then logarithmic up to 100%", () => {
   near([at(2 ** 6.5), at(2 ** 11), at(2 ** 12)], [0.8, 1, 1]); // the middle of 2² and 2¹¹; clamped
 });
 
+test("the axis shows what the type holds, and something beyond", () => {
+  const { float16, float32 } = data.types;
+  assert.deepEqual(rounding.sizesOf(float16), [float16.k[0] - 20, float16.k[1] + 20]);
+  assert.deepEqual(rounding.sizesOf(float32), rounding.SIZES);
+});
+
 test("the edges are where squares, or the norm, no longer fit", () => {
   const edges = (...args) => last(...args).edges;
   assert.deepEqual(edges("float16", "gemma_flax", 0), {
@@ -84,8 +90,8 @@ test("inside the range it counts the outputs that are not the nearest number", (
   assert.match(said("float16", "torch", 0), /once, .* all but about one output in \d+ are the near/);
   assert.match(said("bfloat16", "torch", 0), /torch rounds to bfloat16 once, .* the nearest/);
   assert.match(said("bfloat16", "gemma_flax", 0),
-    /^Below the bound\. About \d\d% of the outputs are not .*; of torch’s, 0%\.$/);
-  assert.match(said("float32", "torch", 0), /About \d\d% .* nearest float32 number\.$/);
+    /^Below the bound, yet about \d\d% of the outputs are not .*; of torch’s, 0%\.$/);
+  assert.match(said("float32", "torch", 0), /about \d\d% .* nearest float32 number\.$/);
 });
 
 test("errors are told in u, beyond the bound in percent", () => {
