@@ -154,7 +154,8 @@ function name(core, data, { buttons }, { choices, tried, case: right, isSolved }
   buttons.forEach((b, i) => {
     const suspect = choices[i];
     const sign = !tried.includes(suspect) ? "" : suspect === right ? "✓ " : "✗ ";
-    core.say(b, sign + data.suspects[suspect].name);
+    core.typeset(b, sign + data.suspects[suspect].name);
+    b.setAttribute("aria-label", sign + data.suspects[suspect].name);
     b.dataset.value = suspect;
     b.disabled = isSolved || sign !== "";
   });

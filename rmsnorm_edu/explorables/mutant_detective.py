@@ -106,7 +106,7 @@ def data() -> dict[str, Any]:
         "suspects": [
             {
                 "name": name,
-                "what": MUTANTS[name].what.replace(" - ", " − "),
+                "what": MUTANTS[name].what.replace(" - ", "\u00a0−\u00a0"),
                 "reported": MUTANTS[name].reported,
                 "says": [said.index(text) for text in texts],
             }

@@ -37,7 +37,7 @@ class WholeArray(Mutant):
 
 class MeanSubtracted(Mutant):
     name = "mean subtracted"
-    what = "you subtracted the mean: that is LayerNorm."
+    what = "the mean is subtracted: that is LayerNorm."
     reported = "sonos/tract #2646"
 
     def xhat(self, x: Array, eps: float) -> Array:

@@ -72,7 +72,7 @@ class NextRowRead(Memory):
 
 class NextRowWritten(Memory):
     name = "next row overwritten"
-    what = "with an odd n, pairs are stored: the last store hits column 0 of the next row."
+    what = "with an odd n, pairs are stored: the last store hits the next row's first column."
     reported = "ROCm/aiter #5044"
 
     def forward(self, x: Array, weight: Array, eps: float) -> Array:
