@@ -2,6 +2,7 @@
 
 from rmsnorm_edu.checks.answers import Result, check, results
 from rmsnorm_edu.checks.report import Failure, Report
+from rmsnorm_edu.checks.trial import survives
 from rmsnorm_edu.checks.verdict import verify
 
-__all__ = ["Failure", "Report", "Result", "check", "results", "verify"]
+__all__ = ["Failure", "Report", "Result", "check", "results", "survives", "verify"]
