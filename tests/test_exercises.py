@@ -92,6 +92,7 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_half_sum", np.linspace(-2e4, 1e4, 50)),
         ("convict_prescaled_eps", [0.5, 0.7]),
         ("convict_prescaled_eps", [300.0, -5.0]),
+        ("convict_padding", [[1.0, -2.0], [3.0, 0.5]]),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
         ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
         ("convict_weight_twice", [1.0, 2.0, 3.0]),
@@ -149,6 +150,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["layernorm_to_rmsnorm"] = "convict_std"
     names["gradients"] = "convict_weight_twice"
     names["precision"] = "convict_half_sum"
+    names["testing"] = "convict_padding"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:
