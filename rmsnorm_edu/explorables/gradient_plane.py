@@ -5,7 +5,7 @@ import traitlets
 from rmsnorm_edu.explorables.figure import Figure
 
 
-def _pair(limit: float, start: list[float]) -> traitlets.List[float]:
+def _pair(limit: float, start: list[float]) -> "traitlets.List[float]":
     """Two numbers in [-limit, limit]."""
     entry = traitlets.Float(min=-limit, max=limit)
     return traitlets.List(entry, start, minlen=2, maxlen=2).tag(sync=True)
