@@ -1,5 +1,6 @@
 """The explorables: what their pages hold, what their widgets tell Python, what they vendor."""
 
+import ast
 import base64
 import html.parser
 import importlib
@@ -250,3 +251,11 @@ def test_the_pure_functions(file):
     command = ["node", "--test", str(ROOT / "tests" / "js" / file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(OWN.glob("*.py")), ids=lambda path: path.stem)
+def test_colabs_traitlets_have_no_types_to_subscript(path):
+    """In traitlets 5.7 ``traitlets.List[float]`` is a TypeError: such annotations are strings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    subscripted = [n.value for n in ast.walk(tree) if isinstance(n, ast.Subscript)]
+    assert "traitlets" not in {ast.unparse(value).split(".")[0] for value in subscripted}
