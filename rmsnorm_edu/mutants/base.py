@@ -27,7 +27,8 @@ class RMSNorm:
 
     def divisor(self, x: Array, eps: float) -> Array:
         """D = sqrt(mean(x²) + eps), (rows, 1)."""
-        return np.asarray(np.sqrt(self.mean_square(x) + x.dtype.type(eps)))
+        radicand = self.mean_square(x) + x.dtype.type(eps)
+        return np.asarray(np.sqrt(radicand))
 
     def xhat(self, x: Array, eps: float) -> Array:
         """x̂ = x / D."""

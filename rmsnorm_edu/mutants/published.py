@@ -90,7 +90,7 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 TESTS: Mapping[str, PublishedTest] = MappingProxyType(
     {
-        "Liger 2024": PublishedTest(
+        "Liger, early": PublishedTest(
             "linkedin/Liger-Kernel at 030cb71, test/transformers/test_rms_norm.py",
             "bfloat16",
             5.0,
