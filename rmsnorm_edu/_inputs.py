@@ -3,7 +3,7 @@
 import math
 import operator
 from numbers import Real
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,18 +13,23 @@ Array = NDArray[np.float64]
 
 def floats(a: ArrayLike, name: str) -> NDArray[np.floating]:
     """`a` as an array of float16, float32 or float64, or TypeError."""
-    if _masked(a):  # asarray would bring the hidden values back
-        raise TypeError(f"{name} has masked values; fill them first, numpy.ma.filled(...)")
-    try:
-        a = np.asarray(a)
-    except ValueError as error:
-        raise ValueError(f"{name} is inhomogeneous; give rows of the same length") from error
+    a = unmasked(a, name)
     if a.dtype.type not in (np.float16, np.float32, np.float64):
         raise TypeError(
             f"{name} has dtype {a.dtype}; give float16, float32 or float64, "
             f"for example np.asarray({name}).astype(np.float64)"
         )
     return a
+
+
+def unmasked(a: ArrayLike, name: str) -> NDArray[Any]:
+    """`a` as an array of whatever type; TypeError for masked values, ValueError for ragged rows."""
+    if _masked(a):  # asarray would bring the hidden values back
+        raise TypeError(f"{name} has masked values; fill them first, numpy.ma.filled(...)")
+    try:
+        return np.asarray(a)
+    except ValueError as error:
+        raise ValueError(f"{name} is inhomogeneous; give rows of the same length") from error
 
 
 def _masked(a: object) -> bool:

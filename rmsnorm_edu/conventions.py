@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rmsnorm_edu import reference
 from rmsnorm_edu._arithmetic import AnyFloat, applied, common_type, computing_type, own_eps
 from rmsnorm_edu._dialects import LOOKALIKES, NAMES, Convention
-from rmsnorm_edu._inputs import checked_eps, positive
+from rmsnorm_edu._inputs import checked_eps, positive, unmasked
 from rmsnorm_edu._words import known
 
 __all__ = ["LOOKALIKES", "NAMES", "AnyFloat", "Convention", "apply", "common_type"]
@@ -114,13 +114,14 @@ def get(name: str) -> Convention:
 
 
 def floats(a: ArrayLike, name: str) -> AnyFloat:
-    """`a` in C order, so that a row's sum has one order; TypeError if it is of no type above."""
-    if np.ma.is_masked(a):  # asarray would bring the hidden values back
-        raise TypeError(f"{name} has masked values; fill them first, {name}.filled(...)")
-    a = np.asarray(a, order="C")
+    """`a` in C order and the machine's byte order; TypeError if it is of no type above.
+
+    So a row's sum has one order, and a type is the same whatever its bytes' order.
+    """
+    a = unmasked(a, name)
     if a.dtype.name not in _DTYPES:
         raise TypeError(f"{name} has dtype {a.dtype}; give one of {', '.join(_DTYPES)}")
-    return a
+    return np.asarray(a, dtype=a.dtype.newbyteorder("="), order="C")
 
 
 def _any(name: str) -> Convention:

@@ -1,28 +1,25 @@
 """Where the two norms send a vector: the projector that parts them, and the angle between them."""
 
-import operator
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rmsnorm_edu import reference
-from rmsnorm_edu._inputs import Array
+from rmsnorm_edu._inputs import Array, positive
 
 
 def centring(n: SupportsIndex) -> Array:
     """The centring projector C = I − 11ᵀ/n, (n, n) in float64: Cx is x without its mean.
 
-    Symmetric, C² = C, C1 = 0, trace n − 1. Raises ValueError for n < 1. It is for looking at:
-    subtracting the mean does the same in n steps, this matrix in n².
+    Symmetric, C² = C, C1 = 0, trace n − 1. It is for looking at: subtracting the mean does the
+    same in n steps, this matrix in n². Raises ValueError for n < 1, TypeError for no integer.
 
     >>> centring(2)
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    n = operator.index(n)
-    if n < 1:
-        raise ValueError(f"n = {n}; a projector of features needs at least one, n >= 1")
+    n = positive(n, "n")
     projector: Array = np.eye(n) - np.full((n, n), 1 / n)
     return projector
 

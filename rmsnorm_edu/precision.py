@@ -138,7 +138,6 @@ def scale(
     if what == "dweight":
         total: Array = np.sum((np.abs(dy) * xhat).reshape(-1, x.shape[-1]), axis=0)
         return total
-    k = k or x.shape[-1]
     return _over_rms(_terms(x, w, dy, eps, eps_outside, k)[:2], x[..., :k], eps, eps_outside)
 
 
@@ -176,7 +175,7 @@ def allowed(
     n, gain = x.shape[-1], c.gain_offset + w
     logs = _logs(c, name, depth(n, summation), store)
     if known(what, _WHAT, "what") == "dx":
-        return _allowed_dx(logs, x, gain, _upstream(what, x, dy), eps, c, k or n) + subnormal(name)
+        return _allowed_dx(logs, x, gain, _upstream(what, x, dy), eps, c, k) + subnormal(name)
     column = depth(max(x.size // n, 1), summation)
     part = _expm1(_before_the_store(logs, what, logs.row, column) + logs.narrow)
     if what == "y":
@@ -233,7 +232,7 @@ def _before_the_store(logs: _Logs, what: str, row: int, column: int) -> float:
 
 
 def _allowed_dx(
-    logs: _Logs, x: Array, gain: Array, dy: Array, eps: float, c: Convention, k: int
+    logs: _Logs, x: Array, gain: Array, dy: Array, eps: float, c: Convention, k: int | None
 ) -> Array:
     u, second, along = _terms(x, gain, dy, eps, c.eps_outside, k)
     first = _expm1(logs.rstd + 3 * logs.one + logs.gain)
@@ -248,10 +247,11 @@ def _allowed_dx(
 
 
 def _terms(
-    x: Array, gain: Array, dy: Array, eps: float, eps_outside: bool, k: int
+    x: Array, gain: Array, dy: Array, eps: float, eps_outside: bool, k: int | None
 ) -> tuple[Array, Array, Array]:
     """max|u|, max|x̂| · mean|u · x̂| and max|x̂| · |mean(u · x̂)| of each row, (..., 1)."""
     u, xhat = dy * gain, reference.rms_norm(x, eps=eps, eps_outside=eps_outside, k=k)
+    k = k or x.shape[-1]  # 0 has raised
     slope = reference.rms_norm(x[..., :k], eps=0.0) if eps_outside else xhat[..., :k]
     products = u * np.nan_to_num(xhat)
     sizes = np.sum(np.abs(products), axis=-1, keepdims=True) / k

@@ -142,6 +142,18 @@ def test_a_row_has_the_same_bits_in_any_batch_and_layout(n, dtype):
         assert np.stack(rows).tobytes() == y.tobytes(), name
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", ["torch", "llama", "paper_tensorflow"])
+def test_the_order_of_the_bytes_does_not_count(name, dtype):
+    x, w = np.array([[0.5, -1.5, 2.25]], dtype), np.array([1.5, -0.25, 0.75], dtype)
+    other, turned = (a.astype(a.dtype.newbyteorder()) for a in (x, w))
+    y = conventions.apply(name, x, w)
+    for pair in ((other, turned), (other, w), (x, turned)):
+        z = conventions.apply(name, *pair)
+        assert (z.dtype, z.tobytes()) == (y.dtype, y.tobytes())
+        assert conventions.exact(name, *pair).tolist() == conventions.exact(name, x, w).tolist()
+
+
 def test_wrong_input_is_told_the_fix():
     with pytest.raises(ValueError, match=r"convention = 'pytorch'; it is one of paper_torch"):
         conventions.apply("pytorch", [1.0])
@@ -152,8 +164,11 @@ def test_wrong_input_is_told_the_fix():
     with pytest.raises(TypeError, match="weight has dtype complex128"):
         conventions.apply("torch", [1.0], [1j])
     masked = np.ma.masked_array([1.0, 2.0], [False, True])
-    with pytest.raises(TypeError, match=r"x has masked values; fill them first, x\.filled"):
-        conventions.apply("torch", masked)
+    for hidden in (masked, [masked, masked], (masked,)):
+        with pytest.raises(TypeError, match="x has masked values; fill them first"):
+            conventions.apply("torch", hidden)
+    with pytest.raises(ValueError, match="x is inhomogeneous; give rows of the same length"):
+        conventions.apply("torch", [[1.5, 2.0], [3.0]])
     with pytest.raises(TypeError, match="weight has masked values"):
         conventions.apply("torch", [1.0, 2.0], masked)
     for x, w in ((1.0, None), (np.ones((2, 0)), None), (np.ones((2, 3)), np.ones(2))):

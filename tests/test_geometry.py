@@ -164,7 +164,9 @@ def test_l2_norm_is_shorter_by_the_root_of_n() -> None:
         np.testing.assert_allclose(reference.rms(unit), 1 / np.sqrt(n), rtol=(n + 8) * U)
 
 
-@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError)])
+@pytest.mark.parametrize(
+    ("n", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError), (True, TypeError)]
+)
 def test_no_projector_of_that_size(n: object, error: type[Exception]) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error, match="give an integer"):
         geometry.centring(n)

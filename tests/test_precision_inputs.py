@@ -51,6 +51,14 @@ def test_numbers_of_rows_and_features_are_checked_for_every_result(what):
             precision.depth(wrong)
 
 
+@pytest.mark.parametrize("function", [precision.scale, precision.allowed])
+@pytest.mark.parametrize("what", ["y", "dx", "dweight"])
+def test_a_part_of_no_features_is_none(function, what):
+    for k, error in ((0, ValueError), (-1, ValueError), (3, ValueError), (True, TypeError)):
+        with pytest.raises(error, match="k = "):
+            function(what, [[1.5, 2.0]], [1.5, -0.5], [[0.5, 1.0]], eps=1e-6, k=k)
+
+
 def test_absurdly_many_features_have_no_bound():
     assert precision.bound("float16", 2**60) == math.inf
     assert precision.bound("float16", 4, 2**60, what="dweight") == math.inf

@@ -35,7 +35,38 @@ def test_distances_cross_zero_and_go_both_ways():
 
 
 def test_two_types_have_no_common_steps():
-    with pytest.raises(TypeError, match="a has dtype float16, b float32"):
+    with pytest.raises(TypeError, match=r"a has dtype float16 and shape .* b float32"):
         precision.ulps_apart(np.float16([1.0]), np.float32([1.0]))
     with pytest.raises(ValueError, match="dtype = int8; it is one of float16"):
         precision.ulp(1.0, "int8")
+
+
+def test_steps_are_between_finite_numbers_alone():
+    for value in (np.nan, [1.0, -np.inf], 7e4):
+        with pytest.raises(ValueError, match="not finite in float16; give finite ones"):
+            precision.ulp(value, "float16")
+    for value in (None, "1.0", [1j], np.zeros(2, "M8[s]")):
+        with pytest.raises(TypeError, match="give numbers"):
+            precision.ulp(value, "float16")
+    assert precision.ulp(65504, "float16") == np.inf
+    nan = np.float32([np.nan])
+    with pytest.raises(ValueError, match="b has nan or inf"):
+        precision.ulps_apart(np.float32([1.5]), nan)
+    with pytest.raises(TypeError, match="a has dtype int32; give one of float16"):
+        precision.ulps_apart(np.int32([1]), np.int32([4]))
+    with pytest.raises(ValueError, match=r"shape \(2,\), b float32 and \(3,\)"):
+        precision.ulps_apart(np.float32([1, 2]), np.float32([1, 2, 3]))
+    masked = np.ma.masked_array([1.5, 2.5], [False, True])
+    with pytest.raises(TypeError, match="a has masked values"):
+        precision.ulps_apart(masked, masked)
+
+
+def test_the_order_of_the_bytes_does_not_count():
+    assert precision.ulps_apart(np.array([1.0], ">f4"), np.array([2.0], ">f4")) == 2**23
+
+
+def test_float64_of_two_signs_is_too_far_apart():
+    assert precision.ulps_apart(5e-324, -5e-324) == 2
+    assert precision.ulps_apart(1.5, -1.5) == 2 * 0x3FF8 * 2**48
+    with pytest.raises(ValueError, match="give float64 of one sign"):
+        precision.ulps_apart(4.0, -4.0)
