@@ -47,7 +47,7 @@ function render({ model, el, d3, core }) {
 const ideas = (set) => [
   ["float16 at 256", { dtype: "float16", convention: "gemma_flax", eps: "own", exponent: 8 }],
   ["float32 near 10²⁰", { dtype: "float32", convention: "torch", eps: "own", exponent: 66 }],
-  ["bfloat16: LLaMA’s order against torch’s",
+  ["bfloat16: LLaMA against torch",
     { dtype: "bfloat16", convention: "llama", eps: "own", exponent: 0 }],
   ["Tiny inputs, ε = 0", { dtype: "float32", convention: "torch", eps: "zero", exponent: -76 }],
 ].map(([text, state]) => [text, () => set(state)]);
