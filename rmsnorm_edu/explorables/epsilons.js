@@ -205,8 +205,8 @@ function curves({ d3, svg, box: { left, x, y }, files }) {
   label(group, (file) => file.name).attr("text-anchor", "end").attr("x", left - 8)
     .attr("y", (file) => y(output(file, 10 ** EXPONENTS[0])) + 4);
   const last = files.reduce((a, b) => (knee(b) > knee(a) ? b : a));
-  label(svg, "knee").classed("rmsn-halo", true).attr("aria-hidden", "true").attr("x", x(Math.log10(knee(last))) + 8)
-    .attr("y", y(output(last, knee(last))) + 14);
+  label(svg, "knee").classed("rmsn-halo", true).attr("aria-hidden", "true")
+    .attr("x", x(Math.log10(knee(last))) + 8).attr("y", y(output(last, knee(last))) + 14);
 }
 
 function marker({ d3, core, svg, box, files, move, now }) {
