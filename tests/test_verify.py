@@ -86,6 +86,20 @@ def test_each_convention_is_judged_by_its_own_rules(name: str, dtype: str) -> No
     assert report.ok, report
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_rounded_xhat_does_not_spare_it_the_long_rows_and_small_eps(dtype: str) -> None:
+    def first_1024(x, weight, eps):
+        wide = x.astype(np.float32)
+        mean = np.sum(np.square(wide[:, :1024]), -1, keepdims=True) / np.float32(x.shape[-1])
+        return (wide / np.sqrt(mean + np.float32(eps))).astype(x.dtype) * weight
+
+    def own_eps(x, weight, eps):
+        return _apply("llama", x, weight, 0.125)
+
+    assert not verify(first_1024, convention="llama", dtype=dtype, seeds=1).ok
+    assert not verify(own_eps, convention="llama", dtype=dtype, seeds=1).ok
+
+
 def test_a_convention_is_not_another() -> None:
     outside = verify(partial(_apply, "paper_torch"), convention="paper_tensorflow", seeds=1)
     assert not outside.ok

@@ -1,12 +1,15 @@
 """`verify` beyond y and dx of the whole row: partial norms, fused sums, and the batch."""
 
+import functools
+import math
+
 import numpy as np
 import pytest
 from implementations import RIGHT, forward_with, gradients, right, sequential, widened
 
 from rmsnorm_edu import reference
 from rmsnorm_edu.checks import verify
-from rmsnorm_edu.checks.batch import FEATURES, ROWS, large_batch, small_batches
+from rmsnorm_edu.checks.batch import FEATURES, GROUPS, ROWS, large_batch, small_batches
 from rmsnorm_edu.mutants import MUTANTS, RMSNorm
 from rmsnorm_edu.mutants.memory import BatchDependent
 
@@ -49,8 +52,9 @@ def test_the_other_functions_are_asked_too(function, dtype):
 def test_the_large_batch_begins_with_the_small_ones():
     large = large_batch(np.dtype(np.float32))
     assert large.x.shape == (ROWS, FEATURES)
-    joined = np.concatenate([case.x for case in small_batches(large)])
-    np.testing.assert_array_equal(joined, large.x[: len(joined)])
+    for size in GROUPS:
+        joined = np.concatenate([case.x for case in small_batches(large, size)])
+        np.testing.assert_array_equal(joined, large.x[: len(joined)])
 
 
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.99])
@@ -77,6 +81,26 @@ def test_k_is_rounded_as_the_convention_rounds():
 
     assert verify(floor, p=0.29, convention="paper_torch", seeds=1).ok
     assert not verify(ceil, p=0.29, convention="paper_torch", seeds=1).ok
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_k_is_that_of_the_decimal(dtype):
+    """7% of 100 are 7, and 100 * 0.07 is 7.000000000000001."""
+
+    def partial(k, x, weight, eps):
+        wide = [a.astype(float) for a in (x, weight)]
+        return reference.rms_norm(*wide, eps=eps, k=k(x.shape[-1])).astype(x.dtype)
+
+    exact = functools.partial(partial, lambda n: reference.partial_size(n, 0.07))
+    in_floats = functools.partial(partial, lambda n: math.ceil(n * 0.07))
+    assert verify(exact, p=0.07, dtype=dtype, seeds=1).ok
+    (failure,) = verify(in_floats, p=0.07, dtype=dtype, seeds=1).failures
+    assert failure.kinds == ("a share that floats miscount",)
+
+
+def test_a_share_of_no_feature_is_refused():
+    with pytest.raises(ValueError, match=r"p = 0\.0001 of \d+ features is none"):
+        verify(right, p=1e-4, convention="paper_torch", seeds=1)
 
 
 @pytest.mark.parametrize("p", [0, -0.5, 1.5, "half"])

@@ -55,8 +55,8 @@ class Case:
 def cases(seed: int, dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
     """Every kind of input once, small ones first; the weight has both signs and is never 1.
 
-    `narrow`: for conventions that compute in half precision, where squares of large numbers
-    overflow and ε vanishes: rows of size 1 and ε = 1/8 alone.
+    `narrow`: for conventions that store more than x̂ in half precision, where squares of large
+    numbers overflow and ε vanishes: rows of size 1 and ε = 1/8 alone.
     """
     rng = np.random.default_rng(seed)
     for kind, x in _rows(rng, dtype.name):
@@ -82,6 +82,13 @@ def long_cases(dtype: np.dtype[Any], *, narrow: bool = False) -> Iterator[Case]:
         x = _normal(rng, (1, 8197))
         x[:, -5:] *= 30.0
         yield _case("thousands of features", x, 1e-5, rng, dtype)
+
+
+def miscounted(n: int, dtype: np.dtype[Any]) -> Case:
+    """n features that grow, so that one too many or too few in the mean of squares shows."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.1, 3.0, n) * rng.uniform(0.9, 1.1, (2, n))
+    return _case("a share that floats miscount", x, 0.125, rng, dtype)
 
 
 def _rows(rng: np.random.Generator, dtype: str) -> Iterator[tuple[str, Array]]:

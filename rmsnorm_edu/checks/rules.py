@@ -1,7 +1,9 @@
 """What a function has to give: the results in float64, and how far rounding may take it."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -55,11 +57,26 @@ class Rules:
         """How many of n features the RMS is taken of; None where p leaves none."""
         if self.p is None:
             return n
-        rounding = conventions.get(self.convention).k_rounding or "ceil"
         try:
-            return reference.partial_size(n, self.p, rounding)
+            return reference.partial_size(n, self.p, self._rounding_of_k())
         except ValueError:  # rounded down, to 0
             return None
+
+    def miscounted(self) -> int | None:
+        """The least n < 1000 of which n · p in floating point, rounded, is not what it is exactly.
+
+        0.07 · 100 = 7.000000000000001 is 8 features rounded up, and 7% of 100 are 7.
+        """
+        if self.p is None:
+            return None
+        whole = math.ceil if self._rounding_of_k() == "ceil" else math.floor
+        p, share = float(self.p), Fraction(str(self.p))
+        return next(
+            (n for n in range(2, 1000) if self.k(n) and whole(n * p) != whole(n * share)), None
+        )
+
+    def _rounding_of_k(self) -> str:
+        return conventions.get(self.convention).k_rounding or "ceil"
 
     def _y(self, x: Array, weight: Array, eps: float) -> Right:
         if self.p is None:

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 from rmsnorm_edu import conventions, precision, reference
 from rmsnorm_edu._inputs import positive
 from rmsnorm_edu.checks import batch, suspects, text
-from rmsnorm_edu.checks.inputs import Case, cases, long_cases
+from rmsnorm_edu.checks.inputs import Case, cases, long_cases, miscounted
 from rmsnorm_edu.checks.judge import Fault, Function, Judge
 from rmsnorm_edu.checks.report import Failure, Report
 from rmsnorm_edu.checks.rules import Rules
@@ -49,7 +49,8 @@ def verify(
     on all of them gets 65,600 rows, unless its memory grows with their square.
 
     `p`: a partial norm, whose RMS is that of the first `reference.partial_size(n, p)` features,
-    rounded as the convention rounds, up where it says nothing.
+    rounded as the convention rounds, up where it says nothing; if there is a number of features
+    of which n · p in floating point is rounded to another number, one of the inputs has so many.
 
     The norm fused with a residual sum is ``add(x, residual, weight, eps) -> (y, new_residual)``,
     new_residual = x + residual and y its norm, before or after that was rounded; its gradient is
@@ -77,10 +78,17 @@ def verify(
 
 
 def _inputs(rules: Rules, seeds: int) -> list[Case]:
-    narrow = bool(conventions.get(rules.convention).rounds) and rules.dtype.itemsize == 2
+    stored = {*conventions.get(rules.convention).rounds} - {"xhat"}  # what is large or tiny there
+    narrow = bool(stored) and rules.dtype.itemsize == 2
     sets = [cases(i, rules.dtype, narrow=narrow) for i in range(seeds)]
     found = [*chain(*sets), *long_cases(rules.dtype, narrow=narrow)]
-    return [case for case in found if rules.k(case.x.shape[-1]) is not None]
+    if n := rules.miscounted():
+        found.append(miscounted(n, rules.dtype))
+    taken = [case for case in found if rules.k(case.x.shape[-1]) is not None]
+    if not taken:
+        wide = max(case.x.shape[-1] for case in found)
+        raise ValueError(f"p = {rules.p} of {wide} features is none, rounded down; give a larger p")
+    return taken
 
 
 def _part(p: float | None) -> float | None:
