@@ -7,31 +7,30 @@ import pytest
 
 from rmsnorm_edu import conventions
 from rmsnorm_edu.checks import verify
+from rmsnorm_edu.checks.inputs import cases
+from rmsnorm_edu.checks.judge import Judge
+from rmsnorm_edu.checks.rules import Rules
 from rmsnorm_edu.mutants import MUTANTS, Mutant, RMSNorm
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 PATHS = {"forward", "dx", "dweight", "partial", "residual", "cast", "memory", "batch"}
-FUNCTIONS = ("forward", "vjp", "add", "add_vjp")
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_verify_kills_every_mutant(name: str) -> None:
-    report = verify(**MUTANTS[name].judged(), seeds=2)
+    report = verify(**MUTANTS[name].judged(), seeds=1)
     assert not report.ok
     assert {failure.function for failure in report.failures} == set(MUTANTS[name].wrong)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_right_in_the_functions_that_it_does_not_name(name: str) -> None:
-    mutant = MUTANTS[name]
-    statistic = any("vjp" not in method for method in mutant.wrong)  # then all inherit the fault
-    others = () if statistic else set(FUNCTIONS[::2]) - set(mutant.wrong)
-    for function in others:
-        keywords = mutant.judged() | {function: getattr(mutant, function)}
-        for wrong in mutant.wrong:
-            keywords.pop(wrong)
-        if name != "rstd saved in half precision":  # its divisor is the forward pass's, too
-            assert verify(**keywords, seeds=1).ok
+def test_a_mutant_of_the_gradient_is_right_in_y() -> None:
+    judge = Judge(Rules("torch", np.dtype(np.float32)))
+    backward = [m for m in MUTANTS.values() if m.path in ("dx", "dweight")]
+    backward.remove(MUTANTS["rstd saved in half precision"])  # y has the same divisor
+    assert len(backward) > 15
+    for mutant in backward:
+        for case in cases(0, judge.rules.dtype):
+            assert judge.fault("forward", mutant.forward, case.arguments("forward")) is None
 
 
 def test_the_zoo_has_every_path_and_each_says_where_it_was_seen() -> None:
@@ -57,7 +56,7 @@ def test_each_replaces_a_step_of_the_right_one_and_no_more_than_two() -> None:
 def test_the_right_one_passes_with_all_its_functions(dtype: str) -> None:
     right = RMSNorm()
     report = verify(
-        right.forward, right.vjp, add=right.add, add_vjp=right.add_vjp, dtype=dtype, seeds=3
+        right.forward, right.vjp, add=right.add, add_vjp=right.add_vjp, dtype=dtype, seeds=1
     )
     assert report.ok, report
     assert report.judged == "forward and vjp and add and add_vjp"

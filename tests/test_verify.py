@@ -9,7 +9,7 @@ from implementations import RIGHT, RIGHT_VJP, gradients, right
 from wrong_implementations import WRONG, WRONG_VJP
 
 from rmsnorm_edu import conventions
-from rmsnorm_edu.checks import Report, verify
+from rmsnorm_edu.checks import Report, verdict, verify
 from rmsnorm_edu.checks.inputs import cases
 from rmsnorm_edu.checks.judge import Judge
 from rmsnorm_edu.checks.rules import Rules
@@ -18,13 +18,19 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 
 def test_many_seeds_do_not_reject_what_is_right() -> None:
-    report = verify(right, gradients, seeds=40)
+    report = verify(right, gradients, seeds=20)
     assert report.ok, report
-    assert report.inputs > 700
+    assert report.inputs > 350
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_forwards_pass_in_any_order_of_sums(name: str) -> None:
+def test_right_forwards_do_not_depend_on_the_batch(name: str) -> None:
+    judge = Judge(Rules("torch", np.dtype(np.float32)))
+    assert verdict._depends_on_the_batch(judge, "forward", RIGHT[name]) == []
+
+
+@pytest.mark.parametrize("name", ["sequential", "einsum", "tree", "scaled by max", "newton"])
+def test_right_forwards_pass(name: str) -> None:
     report = verify(RIGHT[name], seeds=1)
     assert report.ok, report
 
@@ -74,15 +80,20 @@ def _passes(forward, vjp, dtype: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", false_alarms.DTYPES)
 @pytest.mark.parametrize("name", conventions.NAMES)
 def test_each_convention_is_judged_by_its_own_rules(name: str, dtype: str) -> None:
-    report = verify(
-        lambda x, weight, eps: conventions.apply(name, x, weight, eps=eps),
-        convention=name,
-        dtype=dtype,
-        seeds=3,
-    )
+    judge = Judge(Rules(name, false_alarms.DTYPES[dtype]))
+    found = [
+        (case.kind, judge.fault("forward", partial(_apply, name), case.arguments("forward")))
+        for case in verdict._inputs(judge.rules, 1)
+    ]
+    assert [pair for pair in found if pair[1]] == []
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma", "x_transformers"])
+def test_conventions_pass_with_all_that_is_asked(name: str) -> None:
+    report = verify(partial(_apply, name), convention=name, seeds=1)
     assert report.ok, report
 
 
@@ -117,7 +128,7 @@ def _apply(name: str, x, weight, eps):
     return conventions.apply(name, x, weight, eps=eps)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_torch_passes(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)  # its threads only get in each other's way on such small arrays
