@@ -80,7 +80,7 @@ def _passes(forward, vjp, dtype: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("dtype", false_alarms.DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", conventions.NAMES)
 def test_each_convention_is_judged_by_its_own_rules(name: str, dtype: str) -> None:
     judge = Judge(Rules(name, false_alarms.DTYPES[dtype]))
