@@ -73,8 +73,8 @@ export const reachOf = (squares) =>
 
 // --- the page
 const TITLE = "Without decay a step of SGD can only make w longer, and a longer w turns less.";
-const HOW = "Two weights w with RMSNorm behind them: the loss sees only the direction of w. Drag the "
-  + "line across the charts to walk through the steps.";
+const HOW = "Two weights w with RMSNorm behind them: the loss sees only the direction of w. Drag "
+  + "the line across the charts to walk through the steps.";
 const EQUATION = `<span class="rmsn-wraps">new ‖<i>w</i>‖<sup>2</sup> = (1 − <i>ηλ</i>)<sup>2</sup>
   ‖<i>w</i>‖<sup>2</sup> + <i>η</i><sup>2</sup>‖<i>dw</i>‖<sup>2</sup></span>
   <span class="rmsn-aside"><span data-slot="kept"></span> + <span data-slot="grown"></span> =

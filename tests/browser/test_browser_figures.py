@@ -221,6 +221,17 @@ def test_every_cell_of_the_table_by_mouse(figure):
     assert "35 of 35" in found.inner_text()
 
 
+def test_the_buttons_of_the_table_mark_their_cells(figure):
+    page, found = figure("invariance_table")
+    shown = found.locator(".rmsn-equation b")
+    assert shown.inner_text() == "?", "nothing is measured before the reader has moved"
+    for button, sign in {"mirror": "±", "Shift W": "✗", "no longer exact": "≈"}.items():
+        found.get_by_role("button", name=button).click()
+        page.wait_for_timeout(60)
+        assert found.locator("td[aria-selected=true]").inner_text() == sign
+        table_is_right(found)
+
+
 def test_the_address_brings_a_state_back(figure, visit, site):
     page, found = figure("hero")
     found.get_by_role("button", name="+ 2: only one moves").click()

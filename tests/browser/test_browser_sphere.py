@@ -82,6 +82,8 @@ def test_the_sphere_says_what_the_buttons_promise(figure):
         page.wait_for_timeout(100)
         assert re.search(finding, said.inner_text()), said.inner_text()
         points(found)
+        beyond = found.get_by_text("beyond the picture").is_visible()
+        assert beyond == button.startswith("Shift"), "held at the edge, and said so"
     slider = found.get_by_role("slider", name="Morph")
     slider.focus()
     page.keyboard.press("Home")
