@@ -77,6 +77,7 @@ def test_an_empty_stub_is_told_so_with_a_case_worth_looking_at(empty) -> None:
         (lambda x: object(), "something else than numbers"),
         (lambda x: Hostile(), "something else than numbers"),
         (lambda x: right(x) + 0j, "something else than numbers"),
+        (lambda x: np.ma.masked_array(right(x), right(x) > 0), "something else than numbers"),
         (lambda x: 10**400, "something else than numbers"),
         (hostile_error, "raised an error"),
         (leaves, "raised an error"),

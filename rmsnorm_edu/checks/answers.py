@@ -47,8 +47,8 @@ class Answer:
 
     @property
     def numbers(self) -> NDArray[np.float64] | None:
-        """The value in float64; None where it is no array of numbers."""
-        if self.error or self.empty:
+        """The value in float64; None where it is no array of numbers, or some are masked."""
+        if self.error or self.empty or np.ma.is_masked(self.value):
             return None
         try:
             a = np.asarray(self.value)
