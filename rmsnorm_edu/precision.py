@@ -20,6 +20,7 @@ _WHAT = {what: what for what in ("y", "dx", "dweight")}
 _STORE = {"round": 1, "truncate": 2}  # units of roundoff that one store may err by
 _BLOCK, _LANES = 128, 8  # of NumPy's pairwise sum; "blocked" has the same block
 _UNDER_THE_ROOT = ("square", "total", "mean", "sum", "eps")
+_VALUES = np.errstate(all="ignore")  # inf and nan come out without a warning
 _IN_RSTD = ("norm", "rms", "divisor", "rstd")
 
 
@@ -110,6 +111,7 @@ def _pairwise(n: int) -> int:
     return 1 + max(_pairwise(half), _pairwise(n - half))
 
 
+@_VALUES
 def scale(
     what: str,
     x: ArrayLike,
@@ -136,11 +138,11 @@ def scale(
         return _largest(xhat * w)
     dy = _upstream(what, x, dy)
     if what == "dweight":
-        total: Array = np.sum((np.abs(dy) * xhat).reshape(-1, x.shape[-1]), axis=0)
-        return total
+        return np.asarray(np.sum((np.abs(dy) * xhat).reshape(-1, x.shape[-1]), axis=0))
     return _over_rms(_terms(x, w, dy, eps, eps_outside, k)[:2], x[..., :k], eps, eps_outside)
 
 
+@_VALUES
 def allowed(
     what: str,
     x: ArrayLike,
@@ -265,9 +267,7 @@ def _over_rms(terms: tuple[Array, ...], x: Array, eps: float, eps_outside: bool)
     rms = reference.rms(x)[..., np.newaxis]
     divisor = rms + eps if eps_outside else np.hypot(rms, math.sqrt(eps))
     total = np.asarray(sum(terms))
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        quotient: Array = np.where(total == 0, 0.0, total / divisor)
-    return quotient
+    return np.where(total == 0, 0.0, total / divisor)
 
 
 def _row(x: ArrayLike, weight: ArrayLike | None, eps: float) -> tuple[Array, Array, float]:

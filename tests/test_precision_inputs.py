@@ -59,6 +59,13 @@ def test_a_part_of_no_features_is_none(function, what):
             function(what, [[1.5, 2.0]], [1.5, -0.5], [[0.5, 1.0]], eps=1e-6, k=k)
 
 
+@pytest.mark.parametrize("function", [precision.scale, precision.allowed])
+def test_what_is_beyond_float64_is_inf_without_a_warning(function):
+    huge = np.full((2, 4), 1e308)
+    for what in ("dx", "dweight"):
+        assert np.all(np.isinf(function(what, np.full((2, 4), 1e-3), [1.5] * 4, huge, eps=0.0)))
+
+
 def test_absurdly_many_features_have_no_bound():
     assert precision.bound("float16", 2**60) == math.inf
     assert precision.bound("float16", 4, 2**60, what="dweight") == math.inf
