@@ -41,6 +41,15 @@ def test_the_inputs_are_of_the_type_and_the_shapes_said(name: str) -> None:
     assert any(strided) == test.strided
 
 
+def test_rows_with_gaps_and_another_type_show_where_the_test_looks_at_them() -> None:
+    passing = {
+        name: {t for t, test in TESTS.items() if test.passes(MUTANTS[name])}
+        for name in ("strides ignored", "float32 comes out")
+    }
+    assert passing["strides ignored"] == set(TESTS) - {"vLLM"}
+    assert passing["float32 comes out"] == {"Liger", "Liger, float32", "Unsloth"}
+
+
 @pytest.mark.equation("blind-below")
 def test_a_relative_error_passes_up_to_the_tolerances_and_no_further() -> None:
     expected = np.random.default_rng(0).normal(0.5, 1.0, 200)
