@@ -53,12 +53,12 @@ def test_numpy_is_the_only_hard_dependency(wheel):
 
 
 def test_it_works_in_an_empty_environment(wheel, tmp_path):
-    """With the extra that the chapters ask for: import, every explorable, every record."""
+    """With the extras that the chapters ask for: import, every explorable, every record."""
     run(sys.executable, "-m", "venv", "--without-pip", "env", cwd=tmp_path)
     python = tmp_path / "env" / "bin" / "python"
     options = ["-q", "--no-compile", "-c", ROOT / "requirements.txt"]
     options += os.environ.get("PIP_ARGS", "").split()  # what make was given
     pip = [sys.executable, "-m", "pip", "--python", python, "install", *options]
-    run(*pip, f"{wheel}[widgets]", cwd=tmp_path)
+    run(*pip, f"{wheel}[widgets,precision]", cwd=tmp_path)
     said = run(python, "-W", "error", "-c", USE, cwd=tmp_path)
     assert said.endswith("explorables\n")
