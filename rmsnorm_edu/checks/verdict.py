@@ -1,7 +1,6 @@
 """`verify(forward, vjp)`: does a function compute RMSNorm, up to what rounding explains?"""
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -64,7 +63,7 @@ def verify(
     False
     """
     functions = _given(forward=forward, vjp=vjp, add=add, add_vjp=add_vjp)
-    judge = Judge(Rules(convention, _dtype(dtype), _part(p)))
+    judge = Judge(Rules(convention, precision.numpy_type(dtype), _part(p)))
     inputs = _inputs(judge.rules, positive(seeds, "seeds"))
     failures = [f for name, call in functions.items() for f in _failures(judge, name, call, inputs)]
     part = "" if p is None else f", p = {p}"
@@ -216,16 +215,3 @@ def _smallest(
     if again is None or again.what != fault.what:
         return arguments, _CHANGING
     return smallest, again
-
-
-def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """The type itself, in the machine's byte order."""
-    name = precision.dtype_name(dtype)
-    if name != "bfloat16":
-        return np.dtype(name)
-    try:
-        from ml_dtypes import bfloat16
-    except ImportError as error:
-        raise ImportError('bfloat16 needs ml_dtypes: pip install "ml-dtypes"') from error
-    found: np.dtype[Any] = np.dtype(bfloat16)
-    return found
