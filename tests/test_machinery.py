@@ -244,6 +244,12 @@ def test_marks_are_read_on_functions_and_classes(tmp_path) -> None:
     assert found == {"a": [function, class_], "b": [function]}
 
 
+def test_a_function_is_where_it_is_defined_or_taken_from_beside() -> None:
+    there = ("reference.rms", "precision.ulp", "mutants.base.RMSNorm.vjp")
+    assert all(map(book_equations.has_function, there))
+    assert not any(map(book_equations.has_function, ("precision.ulps", "precision.np", "no.rms")))
+
+
 def test_pages_of_a_table_of_contents() -> None:
     chapters = [{"file": "b", "sections": [{"file": "c"}]}]
     toc = {"root": "a", "parts": [{"caption": "d", "chapters": chapters}]}

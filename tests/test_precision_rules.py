@@ -25,6 +25,21 @@ def numbers(count, seed=0):
     return np.random.default_rng(seed).uniform(0.1, 10, count).astype(np.float32)
 
 
+@pytest.mark.equation("one-rounding", "factors-off")
+def test_one_operation_is_one_factor_off_and_nothing_less_would_do() -> None:
+    """|η| ≤ u/(1 + u), reached by 1 + u, which lies in the middle and goes to 1."""
+    a, b = numbers(500), numbers(500, 1)
+    for x, y, total, product in zip(a, b, a + b, a * b, strict=True):
+        exact = Fraction(float(x)), Fraction(float(y))
+        for got, z in ((total, sum(exact)), (product, exact[0] * exact[1])):
+            eta = Fraction(float(got)) / z - 1
+            assert abs(eta) <= U / ONE
+            assert 1 / ONE <= 1 + eta <= ONE
+    stored = np.float32(1) + np.float32(2.0**-24)
+    assert Fraction(float(stored)) / ONE - 1 == -U / ONE
+    assert Fraction(precision.UNIT_ROUNDOFF["float32"]) == U
+
+
 @pytest.mark.equation("factors-of-a-product")
 def test_products_and_quotients_add_their_factors() -> None:
     for seed in range(40):

@@ -50,6 +50,19 @@ def test_rows_with_gaps_and_another_type_show_where_the_test_looks_at_them() -> 
     assert passing["float32 comes out"] == {"Liger", "Liger, float32", "Unsloth"}
 
 
+@pytest.mark.equation("allclose")
+def test_close_is_what_numpy_asks() -> None:
+    rng = np.random.default_rng(3)
+    expected = rng.normal(0.5, 1.0, (500, 4))
+    found = set()
+    for test in (TESTS["Liger"], TESTS["vLLM"], TESTS["Triton tutorial"]):
+        for got, b in zip(expected + rng.normal(0, 0.1, (500, 4)), expected, strict=True):
+            answer = np.allclose(got, b, rtol=test.rtol, atol=test.atol)
+            assert test.close(got, b) == answer
+            found.add(answer)
+    assert found == {True, False}
+
+
 @pytest.mark.equation("blind-below")
 def test_a_relative_error_passes_up_to_the_tolerances_and_no_further() -> None:
     expected = np.random.default_rng(0).normal(0.5, 1.0, 200)

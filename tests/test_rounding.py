@@ -25,6 +25,23 @@ def test_a_step_leads_to_the_next_number(name):
         assert float(after) - float(start) == step
 
 
+@pytest.mark.equation("a-float")
+@pytest.mark.parametrize("name", TYPES)
+def test_a_number_is_sign_power_and_fraction_and_its_step_is_the_powers(name):
+    """The fields are read from the bits: sign, exponent with its bias, t fraction bits."""
+    dtype = numpy_type(name)
+    t = pytest.importorskip("ml_dtypes").finfo(dtype).nmant
+    width, unsigned = 8 * dtype.itemsize, np.dtype(f"u{dtype.itemsize}")
+    bias = 2 ** (width - t - 2) - 1
+    for value in (1.0, -1.5, 2.75, -0.3, 100.0, 6e-3):
+        stored = np.array(value, dtype)
+        bits = int(stored.view(unsigned))
+        sign, f = bits >> (width - 1), bits & (2**t - 1)
+        e = ((bits >> t) & (2 ** (width - t - 1) - 1)) - bias
+        assert float(stored) == (-1) ** sign * 2.0**e * (1 + f / 2**t)
+        assert precision.ulp(value, name) == 2.0 ** (e - t)
+
+
 def test_distances_cross_zero_and_go_both_ways():
     a = np.array([1.0, -1.0, 0.0, -0.0, 6e-8, 1.0], np.float16)
     b = np.array([1.001, -1.001, -0.0, 0.0, -6e-8, 1.0], np.float16)
