@@ -24,6 +24,12 @@ def test_every_page_of_the_contents_is_written(html: Path) -> None:
     assert 'url=book/index.html"' in (html / "index.html").read_text(encoding="utf-8")
 
 
+def test_no_symbol_is_written_down_twice() -> None:
+    """YAML keeps the last of two equal keys and says nothing: the learning rate lost its words."""
+    keys = re.findall(r"^(\w+):", (ROOT / "book/notation.yml").read_text(encoding="utf-8"), re.M)
+    assert sorted(keys) == sorted(set(keys))
+
+
 def test_a_new_chapter_gets_a_notebook_to_link_to(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(build_book, "ROOT", tmp_path)
     book = tmp_path / "book"
