@@ -1,5 +1,11 @@
 """RMSNorm, from the equation to the kernel: the companion package of the book.
 
+- `reference`: the truth in float64, forward, VJP and JVP; `geometry`: the projector, the angle
+- `conventions`: what real libraries compute; `precision`: how far rounding can go
+- `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
+- `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
+- `exercises`, `explorables`, `page`: what the book's pages are made of
+
 ``import rmsnorm_edu`` loads NumPy alone; everything else loads on first use.
 """
 
@@ -10,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "checks",
     "conventions",
+    "exercises",
     "explorables",
     "geometry",
     "invariance",

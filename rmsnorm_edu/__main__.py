@@ -52,7 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, run, text in (
         ("info", _info, "versions, optional packages, processor and GPU"),
-        ("invariance", _invariance, "measure which transformation changes which normalisation"),
+        (
+            "invariance",
+            _invariance,
+            "measure which transformation changes which normalisation; negative scale: whether a "
+            "factor below 0 flips the output's sign or changes it (-: there is no factor)",
+        ),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--json", action="store_true", help="print JSON, for machines")

@@ -63,7 +63,10 @@ class Answer:
 
 
 def check(name: str, function: Callable[..., Any]) -> Result:
-    """Judge the reader's `function` for the exercise `name`. Raises nothing, whatever it does.
+    """Judge the reader's `function` for the exercise `name`, a key of `exercises.EXERCISES`.
+
+    Returns a `Result`, which prints as the verdict; its `ok` is True or False. Raises nothing,
+    whatever the function does.
 
     >>> check("rms", lambda x: np.linalg.norm(x, axis=-1)).ok
     False
@@ -123,7 +126,8 @@ def _examination(name: str, task: Task, function: Callable[..., Any]) -> Result:
 
     failing = next((case for case in task.cases if fails(case)), None)
     if failing is None:
-        return Result(True, f"{name} is right on all {len(task.cases)} inputs.")
+        inputs = f"all {len(task.cases)} inputs" if len(task.cases) > 1 else "its one input"
+        return Result(True, f"{name} is right on {inputs}.")
     smallest = shrink(failing, fails)
     got, want = answer(function, smallest), answer(task.truth, smallest)
     reason = _known_reason(task, answers) or _reason(got, want)

@@ -39,9 +39,13 @@ def verify(
     """Judge ``forward(x, weight, eps)`` and ``vjp(dy, x, weight, eps) -> (dx, dweight)``.
 
     They get NumPy arrays of `dtype` (bfloat16 is ml_dtypes'), x and dy (rows, n), weight (n,),
-    and must return arrays of that type. The inputs, `seeds` of each kind, have rows and features
-    of many numbers, huge and tiny sizes, rows of zeros, eps = 0, weights of both signs and 0;
-    some arrays lie by columns or with gaps in memory, which a function may refuse by raising.
+    and must return arrays of that type. `convention`, a key of `conventions.NAMES`, says whose
+    RMSNorm it has to be: the place of ε, 1 + weight, what is rounded on the way. Returns a
+    `Report`: it prints as the verdict, its `ok` is True or False, `failures` say why.
+
+    The inputs, `seeds` of each kind, have rows and features of many numbers, huge and tiny sizes,
+    rows of zeros, eps = 0, weights of both signs and 0; some arrays lie by columns or with gaps in
+    memory, which a function may refuse by raising.
     Results may be off by `precision.bound` and no more. Also noticed: a raise, a wrong type or
     shape, nan, an argument written to, another result for the same input, and (in float32 and
     float64) a row of y or dx whose bits depend on how many rows stand beside it. What is right
@@ -61,6 +65,11 @@ def verify(
 
     >>> verify(lambda x, weight, eps: x * weight).ok
     False
+    >>> def norm(x, weight, eps):
+    ...     mean = np.mean(x * x, axis=-1, keepdims=True)
+    ...     return x / np.sqrt(mean + x.dtype.type(eps)) * weight
+    >>> verify(norm).ok
+    True
     """
     functions = _given(forward=forward, vjp=vjp, add=add, add_vjp=add_vjp)
     judge = Judge(Rules(convention, precision.numpy_type(dtype), _part(p)))

@@ -1,7 +1,7 @@
 """Wrong RMSNorms, each the right one but for one step, and each a fault that was made somewhere.
 
-`MUTANTS` holds them by name; `RMSNorm` is the right one. `MUTANTS[name].judged()` gives the
-keywords with which `checks.verify` judges one.
+`MUTANTS` holds them by name, as the book prints it (``list(MUTANTS)`` shows all); `RMSNorm` is
+the right one. ``checks.verify(**MUTANTS[name].judged())`` judges one.
 
 >>> MUTANTS["n − 1"].what
 'the sum of squares is divided by n - 1, as an unbiased variance is.'
