@@ -93,9 +93,11 @@ def exact_vjp(
     """
     c = get(name)
     x, w = _checked(x, weight)
+    if w is None:
+        raise ValueError(f"exact_vjp needs a weight: give one, ({x.shape[-1]},)")
     eps = own_eps(c, x.dtype) if eps is None else checked_eps(eps)
     x, dy = x.astype(np.float64), floats(dy, "dy").astype(np.float64)
-    gain = c.gain_offset + np.asarray(w, np.float64)
+    gain = c.gain_offset + w.astype(np.float64)
     floor = 0.0 if c.eps_floor else eps
     dx, _ = reference.rms_norm_vjp(dy, x, gain, eps=floor, eps_outside=c.eps_outside)
     if c.eps_floor:

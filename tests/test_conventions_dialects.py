@@ -175,6 +175,8 @@ def test_keras_rms_scaling_divides_by_the_standard_deviation():
     np.testing.assert_allclose(conventions.exact("keras_rms_scaling", x, w), y, rtol=1e-14)
     with pytest.raises(ValueError, match="convention = 'keras_rms_scaling'; it is one of"):
         conventions.exact_vjp("keras_rms_scaling", x, x, w)
+    with pytest.raises(ValueError, match=r"exact_vjp needs a weight: give one, \(3,\)"):
+        conventions.exact_vjp("torch", x, x, None)
 
 
 def test_gates_and_groups_that_do_not_fit_are_refused():
