@@ -4,6 +4,7 @@
 - `conventions`: what real libraries compute; `precision`: how far rounding can go
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
+- `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
 - `exercises`, `explorables`, `page`: what the book's pages are made of
 
 ``import rmsnorm_edu`` loads NumPy alone; everything else loads on first use.
@@ -21,6 +22,7 @@ __all__ = [
     "geometry",
     "invariance",
     "mutants",
+    "nn",
     "page",
     "precision",
     "recorded",

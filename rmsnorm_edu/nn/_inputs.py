@@ -1,0 +1,68 @@
+"""The tensors that `nn` accepts; anything else raises an error that says the fix."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from rmsnorm_edu._inputs import positive
+
+BACKENDS = ("auto", "eager")
+
+
+def checked_tensors(x: Tensor, weight: Tensor | None, bias: Tensor | None, ndim: int) -> None:
+    """Float tensors, x with `ndim` axes of at least one feature, weight and bias of their shape."""
+    checked_float(x, "x")
+    if not 1 <= ndim <= x.ndim or 0 in x.shape[-ndim:]:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, ndim = {ndim}: give x at least that many axes, "
+            "ndim >= 1, and at least one feature, (..., n)"
+        )
+    for name, vector in (("weight", weight), ("bias", bias)):
+        if vector is None:
+            continue
+        checked_float(vector, name)
+        if vector.shape != x.shape[-ndim:]:
+            raise ValueError(
+                f"{name} has shape {tuple(vector.shape)}, x {tuple(x.shape)}: "
+                f"give {name} the shape {tuple(x.shape[-ndim:])}"
+            )
+
+
+def checked_float(x: Tensor, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is {type(x).__name__}; give a tensor, torch.as_tensor({name})")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} has dtype {x.dtype}; give floats, for example {name}.float()")
+
+
+def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """`normalized_shape` as a tuple of sizes >= 1."""
+    sizes = (shape,) if not isinstance(shape, Sequence) else shape
+    if not sizes:
+        raise ValueError("normalized_shape is empty; give the sizes of the last axes, like 64")
+    return tuple(positive(size, "normalized_shape") for size in sizes)
+
+
+def checked_last(x: Tensor, shape: tuple[int, ...]) -> None:
+    """That x ends in the axes `shape`."""
+    checked_float(x, "x")
+    if tuple(x.shape[-len(shape) :]) != shape:
+        wanted = ", ".join(map(str, ("...", *shape)))
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, normalized_shape is {shape}: give x ({wanted})"
+        )
+
+
+def checked_size(k: int | None, n: int) -> int:
+    if k is None:
+        return n
+    size = positive(k, "k")
+    if size > n:
+        raise ValueError(f"k = {size} of n = {n} features: give 1 <= k <= {n}")
+    return size
+
+
+def checked_backend(backend: str) -> str:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend = {backend!r}; there are {', '.join(BACKENDS)}")
+    return backend

@@ -1,0 +1,39 @@
+"""RMSNorm as a function of torch tensors."""
+
+from torch import Tensor
+
+from rmsnorm_edu import conventions
+from rmsnorm_edu._inputs import checked_eps
+from rmsnorm_edu.nn import _arithmetic
+from rmsnorm_edu.nn._inputs import checked_backend, checked_size, checked_tensors
+
+__all__ = ["rms_norm"]
+
+
+def rms_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    eps: float | None = None,
+    k: int | None = None,
+    ndim: int = 1,
+    convention: str = "torch",
+    backend: str = "auto",
+) -> Tensor:
+    """Normalise the last `ndim` axes of x, together, as the implementation `convention` does.
+
+    yᵢ = xᵢ / D · gainᵢ + biasᵢ with D = sqrt(mean of xⱼ² over the first k + eps), or with ε where
+    the convention has it; gain = weight, for some conventions 1 + weight. x is a float tensor of
+    n features in its last `ndim` axes, weight and bias have the shape of these axes. Half types
+    are computed in float32. eps = None is the convention's own; k = None counts all n features.
+    Returns x's shape, in the type that the convention says ("torch": x's). Raises TypeError for
+    other types, ValueError for shapes, sizes and words that do not fit, restating them.
+    """
+    checked_tensors(x, weight, bias, ndim)
+    checked_backend(backend)
+    c = conventions.get(convention)
+    n = x.shape[-ndim:].numel()
+    rule = _arithmetic.Rule(c, c.eps if eps is None else checked_eps(eps), checked_size(k, n))
+    w, b = (None if t is None else t.reshape(n) for t in (weight, bias))
+    return _arithmetic.forward(rule, x.reshape(-1, n), w, b).reshape(x.shape)
