@@ -3,6 +3,7 @@
 - `reference`: the truth in float64, forward, VJP and JVP; `geometry`: the projector, the angle
 - `conventions`: what real libraries compute; `precision`: how far rounding can go
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
+- `partial`: how good the RMS of the first k features is
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
 - `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
 - `exercises`, `explorables`, `page`: what the book's pages are made of
@@ -24,6 +25,7 @@ __all__ = [
     "mutants",
     "nn",
     "page",
+    "partial",
     "precision",
     "recorded",
     "reference",

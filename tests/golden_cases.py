@@ -1,6 +1,7 @@
 """The 2019 code's recorded cases (tests/golden/README.md) in the words of `reference`."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -88,26 +89,46 @@ PAGE_CASES = {  # of all features, small, of ordinary and of tiny size
 
 def data_for_pages() -> dict[str, Any]:
     """The few cases that the book's pages check: the data of the record `golden_2019`."""
-    listed = json.loads((FOLDER / "cases.json").read_text("utf-8"))["groups"]
     picked = []
     for where, (group, *ids) in PAGE_CASES.items():
         for case in cases(group):
             if case.facts["id"] in ids:
-                meta = listed[group]["metas"][case.facts["meta"]]
-                picked.append(_page_case(where, meta["framework"], case))
+                picked.append(_page_case(where, group, case))
     return {"source": "bzhangGo/rmsnorm at 2e726f1", "cases": picked}
 
 
-def _page_case(where: str, framework: str, case: Case) -> dict[str, Any]:
+def _page_case(where: str, group: str, case: Case) -> dict[str, Any]:
+    metas = json.loads((FOLDER / "cases.json").read_text("utf-8"))["groups"][group]["metas"]
     names = ("x", "weight", "bias", "dy", "y", "dx", "dweight")
     return {
         "where": where,
-        "ran_under": framework,
+        "ran_under": metas[case.facts["meta"]]["framework"],
         "case": case.id,
         "eps": case.facts["eps"],
         "place": "outside" if case.options["eps_outside"] else "inside",
     } | {name: case.arrays.get(name) for name in names}
 
 
-if __name__ == "__main__":
-    print(recorded.write("golden_2019", data_for_pages(), command="python tests/golden_cases.py"))
+PARTIAL_CASES = {  # k by int(d*p): 4 of 8, 1 of 5, 2 of 8 that are 0, and 0 of 8
+    "rmsnorm_torch.py, RMSNorm": "g1_torch_rmsnorm",
+    "rmsnorm_tensorflow.py, rms_norm": "g2_tf_rmsnorm",
+}
+PARTIAL_IDS = ("case236", "case081", "case261", "case284")
+
+
+def partial_for_pages() -> dict[str, Any]:
+    """Partial norms and their crash: the data of the record `golden_partial`."""
+    picked = [
+        _page_case(where, group, case) | {key: case.facts.get(key) for key in ("p", "error")}
+        for where, group in PARTIAL_CASES.items()
+        for case in cases(group)
+        if case.facts["id"] in PARTIAL_IDS
+    ]
+    return {"source": "bzhangGo/rmsnorm at 2e726f1", "cases": picked}
+
+
+RECORDS = {"golden_2019": data_for_pages, "golden_partial": partial_for_pages}
+
+if __name__ == "__main__":  # python tests/golden_cases.py golden_partial
+    for name in sys.argv[1:]:
+        print(recorded.write(name, RECORDS[name](), command=f"python tests/golden_cases.py {name}"))
