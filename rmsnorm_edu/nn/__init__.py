@@ -8,10 +8,12 @@ from importlib.util import find_spec
 from typing import Any
 
 _HOME = {
+    "NormGRU": "recurrent",
+    "NormLSTM": "recurrent",
     "RMSNorm": "modules",
     "functional": "",
 }
-__all__ = ["RMSNorm", "functional"]
+__all__ = ["NormGRU", "NormLSTM", "RMSNorm", "functional"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self, SupportsIndex
 import torch
 from torch import Tensor
 
-from rmsnorm_edu.nn._cell_inputs import check_sequence, checked_size
+from rmsnorm_edu._inputs import checked_eps, positive
+from rmsnorm_edu.nn._cell_inputs import check_sequence
 from rmsnorm_edu.nn._cell_norms import CellNorm, check_norm
 from rmsnorm_edu.nn._original import check_shapes, checked_originals, names_of
 
@@ -36,10 +37,10 @@ class Cell(torch.nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_norm(norm, p, eps)
-        self.input_size = checked_size(input_size, "input_size")
-        self.hidden_size = checked_size(hidden_size, "hidden_size")
-        self.norm, self.p, self.eps, self.compiled = norm, p, eps, compiled
+        check_norm(norm, p)
+        self.input_size = positive(input_size, "input_size")
+        self.hidden_size = positive(hidden_size, "hidden_size")
+        self.norm, self.p, self.eps, self.compiled = norm, p, checked_eps(eps), compiled
         self._build()
         self.to(device=device, dtype=dtype)
         self.reset_parameters()
@@ -122,7 +123,7 @@ class Cell(torch.nn.Module):
         for "layer", neither for None. Raises ValueError that lists the names missing, unknown or
         of a wrong shape, TypeError for what is not floats of one type.
         """
-        check_norm(norm, p, eps)
+        check_norm(norm, p)
         names = names_of(cls.ORIGINAL, norm)
         tensors = checked_originals(params, tuple(names))
         sizes = len(tensors["W"]), len(tensors["U"])

@@ -1,19 +1,9 @@
 """What a recurrent cell is given, checked: each error says the shape it got and the fix."""
 
-from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
 
 import torch
 from torch import Tensor
-
-
-def checked_size(value: SupportsIndex, name: str) -> int:
-    """A size from 1 on; TypeError or ValueError otherwise."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {value!r}; give a whole number from 1 on")
-    if index(value) < 1:
-        raise ValueError(f"{name} is {index(value)}; give a whole number from 1 on")
-    return index(value)
 
 
 def check_sequence(x: Any, input_size: int, dtype: torch.dtype) -> None:

@@ -61,11 +61,9 @@ class CellNorm(torch.nn.Module):
         return f"{self.features}, {self.kind!r}{k}, eps={self.eps}"
 
 
-def check_norm(kind: str | None, p: float | None, eps: float) -> None:
+def check_norm(kind: str | None, p: float | None) -> None:
     """ValueError for a norm that a cell cannot have."""
     if kind not in KINDS:
         raise ValueError(f'norm is {kind!r}; give "rms", "layer" or None')
     if p is not None and kind != "rms":
         raise ValueError(f'p={p} is a share for norm="rms"; with norm={kind!r} leave p out')
-    if not eps >= 0:
-        raise ValueError(f"eps is {eps}; give a number from 0 on (the 2019 code's is 1e-5)")
