@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from rmsnorm_edu import conventions
-from rmsnorm_edu.nn.channel import ChannelRMSNorm, GroupRMSNorm
+from rmsnorm_edu.nn import ChannelRMSNorm, GroupRMSNorm, RMSNorm
 from rmsnorm_edu.nn.convert import (
     decay_groups,
     from_one_plus,
@@ -45,16 +45,17 @@ def test_the_authors_names_become_ours_at_any_depth(bias: bool) -> None:
 def test_a_norm_alone_needs_no_name() -> None:
     alone = Of2019(4, True).state_dict()
     assert to_paper(from_paper(alone)).keys() == alone.keys()
-    norm = nn.RMSNorm(4)
+    norm = RMSNorm(4)
     norm.load_state_dict(from_paper(Of2019(4, False).state_dict()), strict=True)
     assert torch.equal(norm.weight, Of2019(4, False).scale)
 
 
 def test_the_loaded_norm_computes_what_theirs_does() -> None:
-    theirs, x = Of2019(5, False), torch.randn(3, 5, generator=torch.Generator().manual_seed(0)) + 1
-    norm = nn.RMSNorm(5, eps=0.0)
+    theirs = Of2019(5, False)
+    x = torch.randn(3, 5, generator=torch.Generator().manual_seed(0)) + 1
+    norm = RMSNorm(5, convention="paper_torch")
     norm.load_state_dict(from_paper(theirs.state_dict()))
-    assert torch.allclose(norm(x), theirs(x), rtol=1e-5)
+    assert torch.allclose(norm(x), theirs(x), rtol=4 * torch.finfo(torch.float32).eps)
 
 
 def test_names_that_are_taken_or_missing_are_errors() -> None:
@@ -103,8 +104,10 @@ def test_the_plain_gain_computes_what_gemma_computes() -> None:
     x, w = (torch.randn(shape, generator=generator) for shape in ((4, 16), (16,)))
     gain = from_one_plus({"w": w}, ["w"])["w"]
     expected = conventions.apply("gemma", x.numpy(), w.numpy())
-    got = nn.functional.rms_norm(x, (16,), gain, 1e-6)
-    assert torch.allclose(got, torch.tensor(expected), rtol=4 * torch.finfo(torch.float32).eps)
+    four_ulp = 4 * torch.finfo(torch.float32).eps
+    for norm, weight in ((RMSNorm(16, 1e-6), gain), (RMSNorm(16, convention="gemma"), w)):
+        norm.load_state_dict({"weight": weight})
+        assert torch.allclose(norm(x), torch.tensor(expected), rtol=four_ulp)
 
 
 def test_one_plus_twice_is_wrong_and_no_number_tells() -> None:
@@ -132,7 +135,13 @@ class Net(nn.Module):
         self.linear = nn.Linear(3, 3)
         self.conv = nn.Conv2d(3, 3, 1)
         self.norms = nn.ModuleList(
-            [nn.LayerNorm((2, 3)), nn.RMSNorm((2, 3)), ChannelRMSNorm(3), GroupRMSNorm(1, 3)]
+            [
+                nn.LayerNorm((2, 3)),
+                nn.RMSNorm((2, 3)),
+                RMSNorm((2, 3), bias=True),
+                ChannelRMSNorm(3),
+                GroupRMSNorm(1, 3),
+            ]
         )
         self.custom = Custom()
         self.head = nn.Linear(3, 5)

@@ -8,12 +8,16 @@ from importlib.util import find_spec
 from typing import Any
 
 _HOME = {
+    "ChannelRMSNorm": "channel",
+    "GroupRMSNorm": "channel",
     "NormGRU": "recurrent",
     "NormLSTM": "recurrent",
     "RMSNorm": "modules",
+    "convert": "",
     "functional": "",
+    "norm_after": "channel",
 }
-__all__ = ["NormGRU", "NormLSTM", "RMSNorm", "functional"]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import Conv2d, Linear, Module, Parameter, Sequential
 
+from rmsnorm_edu._inputs import checked_eps, positive
+from rmsnorm_edu.nn._arithmetic import computing_type
+from rmsnorm_edu.nn._inputs import checked_float
+
 __all__ = ["ChannelRMSNorm", "GroupRMSNorm", "norm_after"]
 
 
@@ -27,9 +31,7 @@ class _Norm(Module):
         dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
-        if not (eps >= 0 and eps < float("inf")):
-            raise ValueError(f"eps = {eps}; give a finite number >= 0, like 1e-6")
-        self.eps = eps
+        self.eps = checked_eps(eps)
 
         for name, wanted in (("weight", affine), ("bias", bias)):
             empty = torch.empty(channels, device=device, dtype=dtype)
@@ -72,16 +74,16 @@ class ChannelRMSNorm(_Norm):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        self.num_channels = _positive(num_channels, "num_channels")
+        self.num_channels = positive(num_channels, "num_channels")
         super().__init__(num_channels, eps, elementwise_affine, bias, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise x, (N, C, H, W) or (N, C)."""
-        _check_float(x)
+        checked_float(x, "x")
         if x.ndim not in (2, 4) or x.shape[1] != self.num_channels:
             raise ValueError(_wrong_axes(x, self.num_channels))
         axes, a_channel = ((2, 3), (-1, 1, 1)) if x.ndim == 4 else ((1,), (-1,))
-        wide = _wide(x)
+        wide = x.to(computing_type(x.dtype))
         y = wide * _rstd(wide, axes, self.eps)
         if self.weight is not None:
             y = y * self.weight.view(a_channel)
@@ -123,8 +125,8 @@ class GroupRMSNorm(_Norm):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        self.num_groups = _positive(num_groups, "num_groups")
-        self.num_channels = _positive(num_channels, "num_channels")
+        self.num_groups = positive(num_groups, "num_groups")
+        self.num_channels = positive(num_channels, "num_channels")
         if num_channels % num_groups:
             raise ValueError(
                 f"num_groups = {num_groups} does not divide num_channels = {num_channels}; "
@@ -135,13 +137,15 @@ class GroupRMSNorm(_Norm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise each group of x, (..., num_channels)."""
-        _check_float(x)
+        checked_float(x, "x")
         if x.ndim == 0 or x.shape[-1] != self.num_channels:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; give (..., {self.num_channels}), "
                 "the channels at the last axis"
             )
-        groups = _wide(x).reshape(*x.shape[:-1], self.num_groups, self.group_size)
+        groups = x.to(computing_type(x.dtype)).reshape(
+            *x.shape[:-1], self.num_groups, self.group_size
+        )
         y = (groups * _rstd(groups, (-1,), self.eps)).flatten(-2)
         return (y if self.weight is None else y * self.weight).to(x.dtype)
 
@@ -195,16 +199,6 @@ def _rstd(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     return torch.rsqrt(x.square().mean(axes, keepdim=True) + eps)
 
 
-def _wide(x: Tensor) -> Tensor:
-    """X in the type of its statistics: float32 for the half types."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
-def _check_float(x: Tensor) -> None:
-    if not x.is_floating_point():
-        raise TypeError(f"x has dtype {x.dtype}; give a float type, for example x.float()")
-
-
 def _wrong_axes(x: Tensor, channels: int) -> str:
     said = f"x has shape {tuple(x.shape)}; give (N, {channels}, H, W) or (N, {channels})"
     if x.ndim == 3:
@@ -214,9 +208,3 @@ def _wrong_axes(x: Tensor, channels: int) -> str:
             "take RMSNorm"
         )
     return said
-
-
-def _positive(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} = {value!r}; give an integer >= 1")
-    return value

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rmsnorm_edu.nn.modules import RMSNorm
+
 __all__ = ["decay_groups", "from_one_plus", "from_paper", "to_one_plus", "to_paper"]
 
 _OURS = {"scale": "weight", "offset": "bias"}
@@ -113,7 +115,7 @@ def decay_groups(
     ]
 
 
-_NORMS = (nn.RMSNorm, nn.LayerNorm)  # those whose gain can have two axes or more
+_NORMS = (RMSNorm, nn.RMSNorm, nn.LayerNorm)  # those whose gain can have two axes or more
 
 
 def _with_leaf(key: str, names: Mapping[str, str]) -> str:
