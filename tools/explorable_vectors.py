@@ -13,6 +13,7 @@ from typing import Any
 
 import gradient_vectors
 import numpy as np
+import partial_vectors
 import sphere_vectors
 
 from rmsnorm_edu import invariance, reference
@@ -137,6 +138,7 @@ def vectors() -> dict[str, Any]:
         "rounding_cloud": rounding_cloud(),
         "mutant_detective": detective.data(),
         "growing_weights": gradient_vectors.growing_weights(),
+        "partial_estimate": partial_vectors.partial_estimate(),
     }
 
 

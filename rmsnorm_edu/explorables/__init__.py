@@ -23,6 +23,7 @@ _HOME = {
     "Sphere": "sphere",
     "RoundingCloud": "rounding_cloud",
     "MutantDetective": "mutant_detective",
+    "PartialEstimate": "partial_estimate",
 }
 __all__ = [
     "Depth",
@@ -33,6 +34,7 @@ __all__ = [
     "Hero",
     "InvarianceTable",
     "MutantDetective",
+    "PartialEstimate",
     "RoundingCloud",
     "Sphere",
 ]

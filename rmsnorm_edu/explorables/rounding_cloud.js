@@ -52,22 +52,12 @@ const ideas = (set) => [
   ["Tiny inputs, ε = 0", { dtype: "float32", convention: "torch", eps: "zero", exponent: -76 }],
 ].map(([text, state]) => [text, () => set(state)]);
 
-// Buttons of which one is pressed.
-function choice(core, label, options, choose) {
-  const buttons = options.map(([value, text]) => core.button(text, () => choose(value)));
-  return {
-    el: core.node("div", { class: "rmsn-guess", role: "group", "aria-label": label },
-      core.node("b", { "aria-hidden": "true" }, label), ...buttons),
-    set: (now) => buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === now)),
-  };
-}
-
 const choices = (core, { types, conventions }, set) => ({
-  dtype: choice(core, "Type", Object.keys(types).map((t) => [t, t]), (dtype) => set({ dtype })),
-  convention: choice(core, "Convention",
+  dtype: core.choice("Type", Object.keys(types).map((t) => [t, t]), (dtype) => set({ dtype })),
+  convention: core.choice("Convention",
     Object.entries(conventions).map(([name, c]) => [name, c.label]),
     (convention) => set({ convention })),
-  eps: choice(core, "ε", [["own", "its own"], ["zero", "0"]], (eps) => set({ eps })),
+  eps: core.choice("ε", [["own", "its own"], ["zero", "0"]], (eps) => set({ eps })),
 });
 
 // Everything around the picture, in reading order.
