@@ -58,20 +58,22 @@ function render({ model, el, d3, core }) {
   return () => stops.forEach((stop) => stop());
 }
 
-// The rows of the chosen features and n, their mean and spread at every p; kept for the next move.
+// The rows of features and n, their mean and spread at every p; those of the chosen features stay.
 function drawnOnce(core) {
-  let [key, kept] = ["", null];
-  return ({ features, n }) => {
-    if (key === `${features} ${n}`) return kept;
-    key = `${features} ${n}`;
+  let [chosen, kept] = ["", new Map()];
+  const drawn = (features, n) => {
     const measured = core.ratios(features, n);
     const seen = new Map([...measured].map(([k, values]) => [k, core.spread(values)]));
     const funnel = core.PERCENTS.map((percent) => {
       const k = core.partialSize(n, core.shareOf(percent), "ceil");
       return { percent, seen: seen.get(k), law: core.derived(n, k) };
     });
-    kept = { measured, funnel };
-    return kept;
+    return { measured, funnel };
+  };
+  return ({ features, n }) => {
+    if (features !== chosen) [chosen, kept] = [features, new Map()];
+    if (!kept.has(n)) kept.set(n, drawn(features, n));
+    return kept.get(n);
   };
 }
 

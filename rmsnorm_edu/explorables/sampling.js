@@ -94,25 +94,27 @@ export function ratios(features, n) {
   const all = pool(features === "heavy");
   const ks = [...new Set(PERCENTS.map((c) => partialSize(n, shareOf(c), "ceil")))];
   const count = rowsOf(features, n);
-  const found = new Map(ks.map((k) => [k, new Float64Array(count)]));
+  const found = ks.map(() => new Float64Array(count));
   const change = CHANGED[features];
   for (let i = 0; i < count; i++) {
     const part = all.subarray(i * n, (i + 1) * n);
     const row = change ? change(part.slice()) : part;
     let [sum, from] = [0, 0];
-    for (const k of ks) {
-      for (; from < k; from++) sum += row[from];
-      found.get(k)[i] = sum;
+    for (let j = 0; j < ks.length; j++) {
+      for (; from < ks[j]; from++) sum += row[from];
+      found[j][i] = sum;
     }
-    for (const k of ks) found.get(k)[i] = Math.sqrt((found.get(k)[i] / k) / (sum / n));
+    for (let j = 0; j < ks.length; j++) found[j][i] = Math.sqrt((found[j][i] / ks[j]) / (sum / n));
   }
-  return found;
+  return new Map(ks.map((k, j) => [k, found[j]]));
 }
 
 export function spread(values) {
-  const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
-  const square = values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length;
-  return { mean, sd: Math.sqrt(square) };
+  let [sum, square] = [0, 0];
+  for (const v of values) sum += v;
+  const mean = sum / values.length;
+  for (const v of values) square += (v - mean) * (v - mean);
+  return { mean, sd: Math.sqrt(square / values.length) };
 }
 
 // What the output is multiplied by, 1/r: the ends between which nine rows of ten lie.
