@@ -9,13 +9,8 @@ pytest.importorskip("anywidget")
 
 import traitlets
 
-from rmsnorm_edu import explorables, reference
+from rmsnorm_edu import explorables, partial, reference
 from rmsnorm_edu.explorables import partial_estimate as figure
-
-
-def mean_rms(k):
-    """E[RMS] of k independent normal features of variance 1."""
-    return math.sqrt(2 / k) * math.exp(math.lgamma((k + 1) / 2) - math.lgamma(k / 2))
 
 
 def standard_error(values):
@@ -54,11 +49,11 @@ def test_the_heavy_tails_are_students():
 @pytest.mark.parametrize(("n", "k"), [(8, 1), (64, 4), (1024, 64), (1024, 512), (4096, 256)])
 def test_independent_normal_features_spread_as_derived(n, k):
     r = figure.ratios("normal", n, k)
-    mean = mean_rms(k) / mean_rms(n)
+    mean = partial.mean(k, n)
     assert abs(np.mean(r) - mean) < 4 * standard_error(r)
     assert abs(np.mean(r**2) - 1) < 4 * standard_error(r**2)
     far = (r - mean) ** 2
-    assert abs(np.mean(far) - (1 - mean**2)) < 4 * standard_error(far)
+    assert abs(np.mean(far) - partial.sd(k, n) ** 2) < 4 * standard_error(far)
 
 
 def test_heavy_tails_are_right_in_the_mean_square_and_spread_further():

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rmsnorm_edu import reference
+from rmsnorm_edu import partial, reference
 from rmsnorm_edu.explorables import partial_estimate as figure
 
 # The slider's shares: from 1% to 10% by 0.25, to 30% by 0.5, to 100% by 1.
@@ -43,22 +43,17 @@ def count(n: int, p: float, rule: str) -> int:
         return 0
 
 
-def mean_rms(k: int) -> float:
-    return math.sqrt(2 / k) * math.exp(math.lgamma((k + 1) / 2) - math.lgamma(k / 2))
-
-
 def law(n: int, k: int) -> dict[str, Any]:
     """Mean, spread and density of RMS_k / RMS for independent normal features."""
-    mean = mean_rms(k) / mean_rms(n)
     points = [r for r in (0.05, 0.4, 0.9, 1.0, 1.1, 1.7) if r * r * k < n]
-    density = [[r, beta(r * r * k / n, k / 2, (n - k) / 2) * 2 * r * k / n] for r in points]
-    return {"n": n, "k": k, "mean": mean, "sd": math.sqrt(1 - mean**2), "density": density}
-
-
-def beta(u: float, a: float, b: float) -> float:
-    """The density of a Beta(a, b) variable at u."""
-    log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    return math.exp(log + (a - 1) * math.log(u) + (b - 1) * math.log1p(-u))
+    density = partial.density(points, k, n).tolist()
+    found = {"mean": partial.mean(k, n), "sd": partial.sd(k, n)}
+    return {
+        "n": n,
+        "k": k,
+        **found,
+        "density": [list(p) for p in zip(points, density, strict=True)],
+    }
 
 
 def rows(features: str, n: int) -> list[dict[str, Any]]:
