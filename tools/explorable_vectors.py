@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import atlas_vectors
 import gradient_vectors
 import numpy as np
 import partial_vectors
@@ -137,6 +138,7 @@ def vectors() -> dict[str, Any]:
         "sphere": sphere_vectors.sphere(),
         "rounding_cloud": rounding_cloud(),
         "mutant_detective": detective.data(),
+        "conventions_atlas": atlas_vectors.conventions_atlas(),
         "growing_weights": gradient_vectors.growing_weights(),
         "partial_estimate": partial_vectors.partial_estimate(),
     }

@@ -16,6 +16,7 @@ _HOME = {
     "Figure": "figure",
     "Hero": "hero",
     "InvarianceTable": "invariance_table",
+    "ConventionsAtlas": "conventions_atlas",
     "Depth": "depth",
     "Epsilons": "epsilons",
     "GradientPlane": "gradient_plane",
@@ -26,6 +27,7 @@ _HOME = {
     "PartialEstimate": "partial_estimate",
 }
 __all__ = [
+    "ConventionsAtlas",
     "Depth",
     "Epsilons",
     "Figure",

@@ -23,10 +23,11 @@ def number(text):
     >>> number("7.7 × 10⁻⁷"), number("−1.05"), number("10⁻⁵")
     (7.7e-07, -1.05, 1e-05)
     """
+    text = text.replace("−", "-")
     power = re.fullmatch(r"(?:(.+) × )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
     if power:
         return float(f"{power[1] or 1}e{power[2].translate(RAISED)}")
-    return float(text.replace("−", "-"))
+    return float(text)
 
 
 def numbers(text):
