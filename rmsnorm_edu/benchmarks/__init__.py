@@ -4,7 +4,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-TASKS = {"numpy_ladder": "numpy_ladder"}  # record → the module here whose measure() makes it
+TASKS = {  # record → the module here whose measure() makes it
+    "numpy_ladder": "numpy_ladder",
+    "recurrent_steps": "recurrent_steps",
+}
 
 
 def measure_of(name: str) -> Callable[[], dict[str, Any]]:
