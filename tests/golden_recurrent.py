@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rmsnorm_edu import recorded
 from rmsnorm_edu.nn import NormGRU, NormLSTM
 
 FOLDER = Path(__file__).parent / "golden"
@@ -98,3 +99,24 @@ def error(case: Case, got: dict[str, torch.Tensor | None]) -> dict[str, float]:
         wrong = np.max(np.abs(tensor.detach().numpy() - recorded), initial=0.0)
         worst[name] = float(wrong) / largest
     return worst
+
+
+PAGE_CASES = {  # fractions as masks, states passed; and first values as the 2019 helpers drew them
+    "rlngru_layer": ("g4_theano_gru", "case082"),
+    "rlnlstm_layer": ("g5_theano_lstm", "case096"),
+    "rlnlstm_layer, its own first values": ("g5_theano_lstm", "case093"),
+}
+
+
+def data_for_pages() -> dict[str, Any]:
+    """The few recurrences that a page checks: the data of the record `golden_recurrent`."""
+    picked = {}
+    for where, (group, wanted) in PAGE_CASES.items():
+        [case] = [c for c in cases(group) if c.facts["id"] == wanted]
+        picked[where] = {"case": case.id, "names": case.facts["param_order"]} | case.arrays
+    return {"source": "layers.py of bzhangGo/rmsnorm at 2e726f1, Theano 1.0.5", "cases": picked}
+
+
+if __name__ == "__main__":
+    command = "python tests/golden_recurrent.py"
+    print(recorded.write("golden_recurrent", data_for_pages(), command=command))

@@ -9,10 +9,10 @@ from rmsnorm_edu.benchmarks import recurrent_steps
 
 def test_the_shape_of_the_record_and_nothing_left_behind() -> None:
     threads, generator = torch.get_num_threads(), torch.random.get_rng_state()
-    data = recurrent_steps.measure(hidden=(4, 6), batch=2, steps=2, repeats=2, compiled=False)
+    data = recurrent_steps.measure(hidden=(16, 18), batch=2, steps=2, repeats=2, compiled=False)
     assert list(data["cells"]) == ["GRU", "LSTM"]
     for sizes in data["cells"].values():
-        assert list(sizes) == ["4", "6"]
+        assert list(sizes) == ["16", "18"]
         for ways in sizes.values():
             assert list(ways["eager"]) == list(recurrent_steps.EAGER)
             for line in ways["eager"].values():
