@@ -4,10 +4,12 @@ Tolerances of tests/golden/README.md's source: in float64 1e-12 and 1e-9 of the 
 float32 1e-4. The recorded numbers carry Theano's rounding, over up to seven steps.
 """
 
+import numpy as np
 import pytest
 import torch
-from golden_recurrent import ALL, WORKING, Case, cases, error, run
+from golden_recurrent import ALL, WORKING, Case, cases, data_for_pages, error, run
 
+from rmsnorm_edu import recorded
 from rmsnorm_edu.nn import NormGRU, NormLSTM
 from rmsnorm_edu.nn._cell import mixed
 
@@ -172,3 +174,11 @@ def test_the_skeletons_of_the_wrong_cells_are_right(kind: type) -> None:
 def _right(self, of_x, r, u, h):
     candidate = torch.tanh(of_x + r * self.norm_hh_candidate(h @ self.weight_hh_candidate))
     return u * h + (1 - u) * candidate
+
+
+def test_the_record_for_the_page_is_that_of_the_golden_vectors() -> None:
+    stored, fresh = recorded.load("golden_recurrent").data, data_for_pages()
+    assert stored["cases"].keys() == fresh["cases"].keys()
+    for where, case in fresh["cases"].items():
+        for name, value in case.items():
+            np.testing.assert_array_equal(stored["cases"][where][name], value)
