@@ -179,8 +179,11 @@ function rounding({ n, p, k, floor }) {
 
 const first = (k) => (k === 1 ? "The first one is" : `The first ${k} are`);
 const STORIES = {
-  normal: ({ k }) => (k < 8 ? "So few are hardly a sample."
-    : "Four times the features would halve the error."),
+  normal({ n, k }) {
+    if (k < 8) return "So few are hardly a sample.";
+    return 4 * k > n ? "The error falls to 0 as p goes to 100%."
+      : "Four times the features would halve the error, or better.";
+  },
   heavy: () => "A few large features carry the row: whether they are among the first is luck.",
   largest: ({ k }) => `${first(k)} no sample: the largest come first.`,
   smallest: ({ k }) => `${first(k)} no sample: the smallest come first.`,
