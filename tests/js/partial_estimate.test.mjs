@@ -87,7 +87,7 @@ test("the finding says the consequence, and why", () => {
   assert.match(said("normal", 1024, 0.0625),
     /^With 64 features of 1024, nine .* between 1\d% too small and 1\d% too large\. Four times/);
   assert.match(said("normal", 1024, 0.5), /The error falls to 0 as p goes to 100%\.$/);
-  assert.match(said("normal", 1024, 0.0025), /So few are hardly a sample\.$/);
+  assert.match(said("normal", 100, 0.05), /So few are hardly a sample\.$/);
   assert.match(said("normal", 8, 0.0625),
     /^int\(8 × 0\.0625\) is 0: .* by zero\. The paper’s ⌈np⌉ is 1\. With 1 feature of 8/);
   assert.match(said("normal", 100, 0.29),
