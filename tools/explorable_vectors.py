@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cell_vectors
 import atlas_vectors
 import gradient_vectors
 import numpy as np
@@ -132,6 +133,7 @@ def vectors() -> dict[str, Any]:
     return {
         "hero": hero(),
         "invariance_table": invariance_table(),
+        "cell": cell_vectors.cell(),
         "depth": depth(),
         "epsilons": epsilons(),
         "gradient_plane": gradient_vectors.gradient_plane(),

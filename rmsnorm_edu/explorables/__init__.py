@@ -16,6 +16,7 @@ _HOME = {
     "Figure": "figure",
     "Hero": "hero",
     "InvarianceTable": "invariance_table",
+    "Cell": "cell",
     "ConventionsAtlas": "conventions_atlas",
     "Depth": "depth",
     "Epsilons": "epsilons",
@@ -27,6 +28,7 @@ _HOME = {
     "PartialEstimate": "partial_estimate",
 }
 __all__ = [
+    "Cell",
     "ConventionsAtlas",
     "Depth",
     "Epsilons",

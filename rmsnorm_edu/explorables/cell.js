@@ -1,0 +1,274 @@
+// "The cell": a GRU or an LSTM with its norms as switches, and the spread of what its gates get.
+const [GAINS, NAMES] = [[0.5, 4], ["cell", "norm", "places", "gain", "step"]];
+
+// --- the page
+const TITLE = "With a norm on both sides of the sum few gates saturate, however loud the input, "
+  + "however large U.";
+const HOW = "Tap a norm to switch it, drag the line to read a step. Bands: the middle 50% and 90% "
+  + "of six sequences × 24 units; dashed: without a norm. A gate within 5% of 0 or 1 is saturated, "
+  + "a tanh beyond ±0.9.";
+// {x} is a number, [x] stands in brackets where it is negative, :2 is what norm it passed last.
+const LINES = {
+  gru: ["reset <i>r</i>", "σ({A:0} + [Q:2]) = {r}", "keep <i>u</i>", "σ({Au:0} + [Qu:2]) = {u}",
+    "candidate <i>c</i>", "tanh({r} · [R:3] + [E:1]) = {c}",
+    "new <i>h</i>", "{u} · [before] + {v} · [c] = <b>{h}</b>"],
+  lstm: ["gates <i>i</i>, <i>f</i>, <i>o</i>", "{i}, {f}, {o}", "candidate <i>g</i>",
+    "tanh({z}) = {g}", "new <i>c</i>", "{f} · [kept] + {i} · [g] = <b>{c}</b>",
+    "new <i>h</i>", "{o} · tanh({m:2}) = <b>{h}</b>"],
+};
+const html = (cell) => `<div class="rmsn-lines">${LINES[cell].map((text) =>
+  `<span>${text.replace(/([{[])(\w+):?(\d?)[}\]]/g, (_, open, name, place) =>
+    `<span data-slot="${name}${open === "[" ? "!" : ""}" data-place="${place}"></span>`)}</span>`)
+  .join("")}<span>Unit 1 of sequence 1, step <span data-slot="step"></span>. Coloured: it passed a
+  norm.</span></div>`;
+
+// The state, held to what the picture can show (a link can hold anything).
+function read(core, model, steps) {
+  const [cell, norm] = [model.get("cell"), model.get("norm")];
+  return {
+    cell: core.PLACES[cell] ? cell : "gru",
+    norm: ["rms", "layer", "none"].includes(norm) ? norm : "none",
+    places: model.get("places").map((on) => +(on === 1)),
+    gain: core.clamp(model.get("gain"), GAINS),
+    step: core.clamp(Math.round(model.get("step")), [1, steps]),
+  };
+}
+
+function render({ model, el, d3, core }) {
+  const data = model.get("data");
+  const steps = data.sizes[0];
+  const bands = core.source(data);
+  const start = read(core, model, steps);
+  const set = (values) => core.change(model, values);
+  const parts = build({
+    el, core, data, start, set, now: () => last, times: model.get("times"),
+  });
+  let last = core.answers(bands, start);
+  let [picture, width, shown] = [null, 0, ""];
+  function update() {
+    last = core.answers(bands, read(core, model, steps));
+    if (shown !== `${last.cell} ${width}`) {
+      picture = draw({ d3, core, width, data, cell: last.cell, set, now: () => last });
+      parts.picture.replaceChildren(...picture.els);
+      shown = `${last.cell} ${width}`;
+    }
+    picture.update(last);
+    parts.update(last);
+  }
+  const stops = [
+    core.onChange(model, NAMES, update),
+    core.onWidth(parts.picture, (now) => {
+      width = now;
+      update();
+    }),
+    parts.stop,
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+const ALL = [1, 1, 1, 1];
+// The buttons; in the LSTM it is the loud input that saturates. The GRU has two norms a side.
+const ideas = (set, now) => {
+  const isGru = () => now().cell === "gru";
+  const show = (norm, places, step = isGru() ? 30 : 13) => set({ norm, places, gain: 4, step });
+  return [
+    ["No norm: saturated", () => show("none", ALL)],
+    ["RMSNorm: the band stays", () => show("rms", ALL)],
+    ["Only the input normed", () => show("rms", isGru() ? [1, 1, 0, 0] : [1, 0, 0, 0], 30)],
+    ["Only the state normed", () => show("rms", isGru() ? [0, 0, 1, 1] : [0, 1, 0, 0], 13)],
+  ];
+};
+
+// Buttons of which one is pressed.
+function choice(core, label, options, choose) {
+  const buttons = options.map(([value, text]) => core.button(text, () => choose(value)));
+  return {
+    el: core.node("div", { class: "rmsn-guess", role: "group", "aria-label": label }, ...buttons),
+    set: (now) => buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === now)),
+  };
+}
+
+const isBare = ({ kinds }) => kinds.every((kind) => kind === "none");
+const WORDS = { rms: "RMSNorm", layer: "LayerNorm", none: "no norm" };
+
+function controls({ core, set, now }) {
+  return {
+    norm: choice(core, "Norm", Object.entries(WORDS),
+      (norm) => set(isBare(now()) ? { norm, places: ALL } : { norm })),
+    cell: choice(core, "Cell", [["gru", "GRU"], ["lstm", "LSTM"]],
+      (cell) => set({ cell, places: ALL })),
+    gain: core.slider({
+      label: "Gain γ of U", range: GAINS, step: 0.1, format: (g) => g.toFixed(1),
+      onInput: (gain) => set({ gain }),
+    }),
+  };
+}
+
+// Everything around the picture, in reading order.
+function build({ el, core, data, start, set, now, times }) {
+  const { node } = core;
+  const picture = node("div", { class: "rmsn-halves" });
+  const equation = node("div", { class: "rmsn-equation", role: "math" });
+  const said = node("output", { class: "rmsn-finding is-long", "aria-live": "polite" });
+  const recorded = node("p", { class: "rmsn-times" });
+  const { norm, cell, gain } = controls({ core, set, now });
+  const table = core.hiddenTable("The share of saturated gates by step");
+  el.append(node("div", { class: "rmsn" },
+    node("p", { class: "rmsn-title" }, TITLE), node("p", { class: "rmsn-how" }, HOW), picture,
+    node("div", { class: "rmsn-told" }, equation, node("div", {}, said, recorded)),
+    node("div", { class: "rmsn-choices" }, norm.el, cell.el),
+    node("div", { class: "rmsn-sliders" }, gain.el),
+    core.tries(ideas(set, now), () => set(start)), table.el));
+  let [fill, filled] = [null, ""];
+  return {
+    picture,
+    stop: table.stop,
+    update(last) {
+      norm.set(isBare(last) ? "none" : last.norm);
+      cell.set(last.cell);
+      gain.set(last.gain);
+      if (filled !== last.cell) fill = core.slots(equation, html((filled = last.cell)));
+      tell({ core, equation, fill }, last);
+      core.say(said, core.finding(last, data.loud));
+      recorded.hidden = !times[last.cell];
+      if (times[last.cell]) recorded.replaceChildren(...timesOf(core, times, last));
+      table.set(() => rows(core, last));
+    },
+  };
+}
+
+function tell({ core, equation, fill }, last) {
+  const texts = { step: last.step };
+  Object.entries(core.partsOf(last)).forEach(([name, v]) => {
+    texts[name] = v.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
+    texts[`${name}!`] = v < 0 && texts[name] !== "0.00" ? `(${texts[name]})` : texts[name];
+  });
+  fill(texts);
+  equation.querySelectorAll("[data-place]").forEach((slot) => {
+    const kind = last.kinds[slot.dataset.place] ?? "none";
+    slot.className = kind === "none" ? "" : `is-${kind}`;
+  });
+  equation.setAttribute("aria-label", equation.textContent.replace(/\s+/g, " "));
+}
+
+// What was recorded of the cell with this norm and the others; bold: the one that is on.
+function timesOf(core, times, { cell, kinds }) {
+  const found = ["none", "rms", "layer"].filter((norm) => times[cell][norm]);
+  return [`Recorded, ${times.what}: `, ...found.flatMap((norm, i) => [i ? " · " : "",
+    core.node(kinds.every((kind) => kind === norm) ? "b" : "span", {},
+      `${WORDS[norm]} ${core.number(times[cell][norm])} ms`)])];
+}
+
+function rows(core, { found, bare }) {
+  const steps = [1, 5, 10, 13, 15, 20, 25, 30].filter((step) => step <= found.length);
+  const row = (name, runs) =>
+    [name, ...steps.map((step) => core.percent(runs[step - 1].gates.share))];
+  return [["step", ...steps.map(String)], row("this cell", found), row("no norm", bare)];
+}
+
+// --- the picture: the cell, and charts of what its functions get
+function draw({ d3, core, width, data, cell, set, now }) {
+  const half = width >= 620 ? (width - 28) / 2 : width;
+  const scheme = core.wiring({
+    d3, core, cell, width: Math.min(half, 400), onToggle: (i) => set(core.toggled(now(), i)),
+  });
+  const bands = charts({ d3, core, width: half, data, cell, set, now });
+  return {
+    els: [scheme.el, bands.el],
+    update(last) {
+      scheme.update(last);
+      bands.update(last);
+    },
+  };
+}
+
+const PANELS = {
+  gru: [["gates", "gates r, u before σ", 8], ["candidate", "candidate before tanh", 4.5]],
+  lstm: [["gates", "gates i, f, o before σ", 8], ["candidate", "candidate before tanh", 4.5],
+    ["memory", "new c before tanh", 4.5]],
+};
+
+function charts({ d3, core, width, data, cell, set, now }) {
+  const [left, right, top, gap, foot] = [30, width - 6, 22, 26, 24];
+  const tall = core.TALL - top - foot;
+  const [steps, list] = [data.sizes[0], PANELS[cell]];
+  const svg = core.picture(d3, width, core.TALL, "Spread of the pre-activations by step");
+  const x = d3.scaleLinear([1, steps], [left, right]);
+  const units = list.reduce((sum, [, , limit]) => sum + 2 * limit, 0);
+  const [from, to] = [x(data.loud[0] - 0.5), x(data.loud[1] + 0.5)];
+  svg.append("rect").attr("class", "rmsn-loud").attr("x", from).attr("width", to - from)
+    .attr("y", top).attr("height", tall);
+  let y = top;
+  const parts = list.map(([name, title, limit]) => {
+    const high = (2 * limit * (tall - gap * (list.length - 1))) / units;
+    const box = { left, right, top: y, high, limit, x };
+    const part = panel({ d3, core, svg, name, title, box });
+    y += high + gap;
+    return part;
+  });
+  core.bare(svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
+    .attr("transform", `translate(0,${core.TALL - foot})`).call(d3.axisBottom(x)
+      .tickValues([1, 13, 20, 30]).tickSize(4)
+      .tickFormat((v) => ({ 1: "step 1", 13: "input × 3" })[v] ?? v)));
+  const mark = core.reader({
+    d3, svg, box: { left, right, top, tall, x }, label: "Step to read", range: [1, steps], step: 1,
+    value: () => now().step, move: (v) => set({ step: core.clamp(Math.round(v), [1, steps]) }),
+  });
+  return {
+    el: svg.node(),
+    update(last) {
+      parts.forEach((part) => part(last));
+      core.put(mark.stem, { transform: () => `translate(${x(last.step)},0)` });
+      core.put(mark.group, {
+        "aria-valuenow": () => last.step,
+        "aria-valuetext": () => `step ${last.step}: ${core.percent(last.share)} of the gates `
+          + `saturated, without a norm ${core.percent(last.bareShare)}`,
+      });
+    },
+  };
+}
+
+// One chart: bands of the middle 90% and 50%, the median, and dashed what no norm would give.
+function panel({ d3, core, svg, box: { left, right, top, high, limit, x }, name, title }) {
+  const end = core.ENDS[name];
+  const ticks = (v) => (v ? d3.format(".1f")(v) : "0");
+  const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", left).attr("y", top)
+    .attr("width", right - left).attr("height", high).attr("aria-hidden", "true");
+  const y = d3.scaleLinear([-limit, limit], [high, 0]);
+  [[limit, end], [-end, -limit]].forEach(([from, to]) => clip.append("rect")
+    .attr("class", "rmsn-beyond").attr("y", y(from)).attr("width", right - left)
+    .attr("height", y(to) - y(from)));
+  core.hairlines(d3, svg.append("g").attr("transform", `translate(0,${top})`),
+    { y, ticks: [-end, 0, end], left, right, format: (v) => (v || high > 60 ? ticks(v) : "") });
+  const at = (_, i) => x(i + 1) - left;
+  const path = (shape, runs) => [clip.append("path"), shape, runs];
+  const area = (k, runs) =>
+    path(d3.area().x(at).y0((q) => y(q[k])).y1((q) => y(q[4 - k])), runs);
+  const line = (k, runs) => path(d3.line().x(at).y((q) => y(q[k])), runs);
+  const shapes = [area(0, "found"), area(1, "found"), line(2, "found"), line(0, "bare"),
+    line(4, "bare")];
+  const note = (text, at, cls = "") => svg.append("text").attr("aria-hidden", "true")
+    .attr("class", `rmsn-label is-small rmsn-halo ${cls}`).attr("x", at).text(text);
+  const ghost = note("no norm", x(19), "is-none");
+  if (name === "gates") note("gate > 0.95", left + 6).attr("y", top + 15);
+  if (name === "gates") note("gate < 0.05", left + 6).attr("y", top + high - 7);
+  core.words(svg, 0, top - 7, [["", title]]);
+  const share = svg.append("text").attr("x", right).attr("y", top - 7).attr("text-anchor", "end")
+    .attr("aria-hidden", "true");
+  return (last) => {
+    const kind = last.kinds.find((k) => k !== "none") ?? "none";
+    const classes = [`rmsn-spread is-${kind}`, `rmsn-spread is-core is-${kind}`,
+      `rmsn-curve is-slim is-${kind}`, "rmsn-curve is-ghost", "rmsn-curve is-ghost"];
+    shapes.forEach(([el, shape, runs], i) => core.put(el, {
+      class: () => classes[i], d: () => shape(last[runs].map((step) => step[name].quantiles)),
+    }));
+    core.put(ghost, {
+      y: () => top + y(last.bare[18][name].quantiles[4]) - 6,
+      visibility: () => (kind === "none" || name !== "gates" ? "hidden" : "visible"),
+    });
+    core.put(share, { class: () => `rmsn-label is-small is-${kind}` });
+    core.say(share.node(), `saturated ${core.percent(last.now[name].share)}`);
+  };
+}
+
+export default { render };
