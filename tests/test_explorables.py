@@ -108,13 +108,13 @@ const b = `text ${a}
 
   end`; const c = `one line`;
 // about nothing
-const d = "//";
+  const d = "//";
 """
 
 
 def test_the_page_is_spared_the_comments(tmp_path, monkeypatch):
     (tmp_path / "one.js").write_text(SCRIPT, encoding="utf-8")
-    (tmp_path / "one.css").write_text("/* of two\n lines */\na { b: c; } /* d */\n\n", "utf-8")
+    (tmp_path / "one.css").write_text("/* of two\n lines */\na {\n  b: c;\n} /* d */\n\n", "utf-8")
     monkeypatch.setattr(figure, "files", lambda package: tmp_path)
     assert figure._slim("one.js").split("\n") == [
         "export const a = 1; // stays",
@@ -124,7 +124,7 @@ def test_the_page_is_spared_the_comments(tmp_path, monkeypatch):
         "  end`; const c = `one line`;",
         'const d = "//";',
     ]
-    assert figure._slim("one.css") == "a { b: c; } /* d */"
+    assert figure._slim("one.css") == "a {\nb: c;\n} /* d */"
 
 
 def test_the_state_is_the_figures_own_traits():

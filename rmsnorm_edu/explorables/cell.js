@@ -5,8 +5,8 @@ const [GAINS, NAMES] = [[0.5, 4], ["cell", "norm", "places", "gain", "step"]];
 const TITLE = "With a norm on both sides of the sum few gates saturate, however loud the input, "
   + "however large U.";
 const HOW = "Tap a norm to switch it, drag the line to read a step. Bands: the middle 50% and 90% "
-  + "of six sequences × 24 units; dashed: without a norm. A gate within 5% of 0 or 1 is saturated, "
-  + "a tanh beyond ±0.9.";
+  + "of six sequences × 24 units; dashed: without a norm. A gate within 5% of 0 or 1 is "
+  + "saturated, a tanh beyond ±0.9.";
 // {x} is a number, [x] stands in brackets where it is negative, :2 is what norm it passed last.
 const LINES = {
   gru: ["reset <i>r</i>", "σ({A:0} + [Q:2]) = {r}", "keep <i>u</i>", "σ({Au:0} + [Qu:2]) = {u}",
@@ -119,7 +119,7 @@ function build({ el, core, data, start, set, now, times }) {
     node("div", { class: "rmsn-choices" }, norm.el, cell.el),
     node("div", { class: "rmsn-sliders" }, gain.el),
     core.tries(ideas(set, now), () => set(start)), table.el));
-  let [fill, filled] = [null, ""];
+  const tell = teller({ core, equation });
   return {
     picture,
     stop: table.stop,
@@ -127,8 +127,7 @@ function build({ el, core, data, start, set, now, times }) {
       norm.set(isBare(last) ? "none" : last.norm);
       cell.set(last.cell);
       gain.set(last.gain);
-      if (filled !== last.cell) fill = core.slots(equation, html((filled = last.cell)));
-      tell({ core, equation, fill }, last);
+      tell(last);
       core.say(said, core.finding(last, data.loud));
       recorded.hidden = !times[last.cell];
       if (times[last.cell]) recorded.replaceChildren(...timesOf(core, times, last));
@@ -137,18 +136,23 @@ function build({ el, core, data, start, set, now, times }) {
   };
 }
 
-function tell({ core, equation, fill }, last) {
-  const texts = { step: last.step };
-  Object.entries(core.partsOf(last)).forEach(([name, v]) => {
-    texts[name] = v.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
-    texts[`${name}!`] = v < 0 && texts[name] !== "0.00" ? `(${texts[name]})` : texts[name];
-  });
-  fill(texts);
-  equation.querySelectorAll("[data-place]").forEach((slot) => {
-    const kind = last.kinds[slot.dataset.place] ?? "none";
-    slot.className = kind === "none" ? "" : `is-${kind}`;
-  });
-  equation.setAttribute("aria-label", equation.textContent.replace(/\s+/g, " "));
+// Writes the numbers into the equation, a new one for another cell.
+function teller({ core, equation }) {
+  let [fill, cell] = [null, ""];
+  return (last) => {
+    if (cell !== last.cell) fill = core.slots(equation, html((cell = last.cell)));
+    const texts = { step: last.step };
+    Object.entries(core.partsOf(last)).forEach(([name, v]) => {
+      texts[name] = v.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
+      texts[`${name}!`] = texts[name].replace(/^−.*/, "($&)");
+    });
+    fill(texts);
+    equation.querySelectorAll("[data-place]").forEach((slot) => {
+      const kind = last.kinds[slot.dataset.place] ?? "none";
+      slot.className = kind === "none" ? "" : `is-${kind}`;
+    });
+    equation.setAttribute("aria-label", equation.textContent.replace(/\s+/g, " "));
+  };
 }
 
 // What was recorded of the cell with this norm and the others; bold: the one that is on.
@@ -189,82 +193,90 @@ const PANELS = {
 };
 
 function charts({ d3, core, width, data, cell, set, now }) {
-  const [left, right, top, gap, foot] = [30, width - 6, 22, 26, 24];
-  const tall = core.TALL - top - foot;
-  const [steps, list] = [data.sizes[0], PANELS[cell]];
   const svg = core.picture(d3, width, core.TALL, "Spread of the pre-activations by step");
+  const [left, right, top, gap, foot] = [30, width - 6, 22, 26, 24];
+  const [tall, steps, list] = [core.TALL - top - foot, data.sizes[0], PANELS[cell]];
   const x = d3.scaleLinear([1, steps], [left, right]);
-  const units = list.reduce((sum, [, , limit]) => sum + 2 * limit, 0);
-  const [from, to] = [x(data.loud[0] - 0.5), x(data.loud[1] + 0.5)];
-  svg.append("rect").attr("class", "rmsn-loud").attr("x", from).attr("width", to - from)
-    .attr("y", top).attr("height", tall);
+  const frame = { left, right, top, tall, x };
+  backdrop({ d3, core, svg, frame, loud: data.loud });
+  const room = tall - gap * (list.length - 1);
+  const units = list.reduce((sum, [, , limit]) => sum + limit, 0);
   let y = top;
   const parts = list.map(([name, title, limit]) => {
-    const high = (2 * limit * (tall - gap * (list.length - 1))) / units;
-    const box = { left, right, top: y, high, limit, x };
-    const part = panel({ d3, core, svg, name, title, box });
-    y += high + gap;
-    return part;
+    const box = { ...frame, top: y, high: (limit / units) * room, limit, end: core.ENDS[name] };
+    y += box.high + gap;
+    panel({ d3, core, svg, box, name, title });
+    return curves({ d3, core, svg, box, name });
   });
+  parts.push(marker({ d3, core, svg, frame, steps, set, now }));
+  return { el: svg.node(), update: (last) => parts.forEach((part) => part(last)) };
+}
+
+// The axis of steps, and the steps at which the input is loud.
+function backdrop({ d3, core, svg, frame: { top, tall, x }, loud }) {
+  const [from, to] = [x(loud[0] - 0.5), x(loud[1] + 0.5)];
+  svg.append("rect").attr("class", "rmsn-loud").attr("x", from).attr("width", to - from)
+    .attr("y", top).attr("height", tall);
   core.bare(svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
-    .attr("transform", `translate(0,${core.TALL - foot})`).call(d3.axisBottom(x)
+    .attr("transform", `translate(0,${top + tall})`).call(d3.axisBottom(x)
       .tickValues([1, 13, 20, 30]).tickSize(4)
       .tickFormat((v) => ({ 1: "step 1", 13: "input × 3" })[v] ?? v)));
-  const mark = core.reader({
-    d3, svg, box: { left, right, top, tall, x }, label: "Step to read", range: [1, steps], step: 1,
+}
+
+function marker({ d3, core, svg, frame, steps, set, now }) {
+  const { group, stem } = core.reader({
+    d3, svg, box: frame, label: "Step to read", range: [1, steps], step: 1,
     value: () => now().step, move: (v) => set({ step: core.clamp(Math.round(v), [1, steps]) }),
   });
-  return {
-    el: svg.node(),
-    update(last) {
-      parts.forEach((part) => part(last));
-      core.put(mark.stem, { transform: () => `translate(${x(last.step)},0)` });
-      core.put(mark.group, {
-        "aria-valuenow": () => last.step,
-        "aria-valuetext": () => `step ${last.step}: ${core.percent(last.share)} of the gates `
-          + `saturated, without a norm ${core.percent(last.bareShare)}`,
-      });
-    },
+  return ({ step, share, bareShare }) => {
+    core.put(stem, { transform: () => `translate(${frame.x(step)},0)` });
+    core.put(group, {
+      "aria-valuenow": () => step,
+      "aria-valuetext": () => `step ${step}: ${core.percent(share)} of the gates saturated, `
+        + `without a norm ${core.percent(bareShare)}`,
+    });
   };
 }
 
-// One chart: bands of the middle 90% and 50%, the median, and dashed what no norm would give.
-function panel({ d3, core, svg, box: { left, right, top, high, limit, x }, name, title }) {
-  const end = core.ENDS[name];
-  const ticks = (v) => (v ? d3.format(".1f")(v) : "0");
+// One chart's title and lines, and where its function is near an end.
+function panel({ d3, core, svg, box: { left, right, top, high, limit, end }, name, title }) {
+  const y = d3.scaleLinear([-limit, limit], [top + high, top]);
+  [[limit, end], [-end, -limit]].forEach(([from, to]) => svg.append("rect")
+    .attr("class", "rmsn-beyond").attr("x", left).attr("width", right - left)
+    .attr("y", y(from)).attr("height", y(to) - y(from)));
+  const format = (v) => (v ? d3.format(".1f")(v) : high > 60 ? "0" : ""); // where there is room
+  core.hairlines(d3, svg, { y, ticks: [-end, 0, end], left, right, format });
+  core.words(svg, 0, top - 7, [["", title]]);
+  if (name !== "gates") return;
+  note(svg, left + 6, top + 15, "gate > 0.95");
+  note(svg, left + 6, top + high - 7, "gate < 0.05");
+}
+
+const note = (svg, x, y, text) => svg.append("text").attr("aria-hidden", "true")
+  .attr("class", "rmsn-label is-small rmsn-halo").attr("x", x).attr("y", y).text(text);
+
+// Bands of the middle 90% and 50%, the median, and dashed what no norm would give.
+function curves({ d3, core, svg, box: { left, right, top, high, limit, x }, name }) {
   const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", left).attr("y", top)
     .attr("width", right - left).attr("height", high).attr("aria-hidden", "true");
   const y = d3.scaleLinear([-limit, limit], [high, 0]);
-  [[limit, end], [-end, -limit]].forEach(([from, to]) => clip.append("rect")
-    .attr("class", "rmsn-beyond").attr("y", y(from)).attr("width", right - left)
-    .attr("height", y(to) - y(from)));
-  core.hairlines(d3, svg.append("g").attr("transform", `translate(0,${top})`),
-    { y, ticks: [-end, 0, end], left, right, format: (v) => (v || high > 60 ? ticks(v) : "") });
   const at = (_, i) => x(i + 1) - left;
-  const path = (shape, runs) => [clip.append("path"), shape, runs];
-  const area = (k, runs) =>
-    path(d3.area().x(at).y0((q) => y(q[k])).y1((q) => y(q[4 - k])), runs);
-  const line = (k, runs) => path(d3.line().x(at).y((q) => y(q[k])), runs);
-  const shapes = [area(0, "found"), area(1, "found"), line(2, "found"), line(0, "bare"),
-    line(4, "bare")];
-  const note = (text, at, cls = "") => svg.append("text").attr("aria-hidden", "true")
-    .attr("class", `rmsn-label is-small rmsn-halo ${cls}`).attr("x", at).text(text);
-  const ghost = note("no norm", x(19), "is-none");
-  if (name === "gates") note("gate > 0.95", left + 6).attr("y", top + 15);
-  if (name === "gates") note("gate < 0.05", left + 6).attr("y", top + high - 7);
-  core.words(svg, 0, top - 7, [["", title]]);
-  const share = svg.append("text").attr("x", right).attr("y", top - 7).attr("text-anchor", "end")
-    .attr("aria-hidden", "true");
+  const area = (k) => d3.area().x(at).y0((q) => y(q[k])).y1((q) => y(q[4 - k]));
+  const line = (k) => d3.line().x(at).y((q) => y(q[k]));
+  const shapes = [["rmsn-spread", area(0)], ["rmsn-spread is-core", area(1)],
+    ["rmsn-curve is-slim", line(2)], ["rmsn-curve is-ghost", line(0)],
+    ["rmsn-curve is-ghost", line(4)]].map(([cls, shape]) => [clip.append("path"), cls, shape]);
+  const ghost = note(svg, x(19), 0, name === "gates" ? "no norm" : "");
+  const share = note(svg, right, top - 7, "").attr("text-anchor", "end");
   return (last) => {
     const kind = last.kinds.find((k) => k !== "none") ?? "none";
-    const classes = [`rmsn-spread is-${kind}`, `rmsn-spread is-core is-${kind}`,
-      `rmsn-curve is-slim is-${kind}`, "rmsn-curve is-ghost", "rmsn-curve is-ghost"];
-    shapes.forEach(([el, shape, runs], i) => core.put(el, {
-      class: () => classes[i], d: () => shape(last[runs].map((step) => step[name].quantiles)),
+    const [found, bare] = [last.found, last.bare].map((run) => run.map((s) => s[name].quantiles));
+    shapes.forEach(([path, cls, shape], i) => core.put(path, {
+      class: () => (i < 3 ? `${cls} is-${kind}` : cls), d: () => shape(i < 3 ? found : bare),
     }));
     core.put(ghost, {
-      y: () => top + y(last.bare[18][name].quantiles[4]) - 6,
-      visibility: () => (kind === "none" || name !== "gates" ? "hidden" : "visible"),
+      y: () => top + y(bare[18][4]) - 6,
+      visibility: () => (kind === "none" ? "hidden" : "visible"),
     });
     core.put(share, { class: () => `rmsn-label is-small is-${kind}` });
     core.say(share.node(), `saturated ${core.percent(last.now[name].share)}`);
