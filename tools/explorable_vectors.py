@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import cell_vectors
 import atlas_vectors
+import cell_vectors
 import gradient_vectors
 import numpy as np
 import partial_vectors
