@@ -35,7 +35,7 @@ def applied(
     gate: AnyFloat | None,
     size: int,
 ) -> AnyFloat:
-    x, w = _cast_first(c, x, w)
+    x, w = cast_first(c, x, w)
     wide = computing_type(x.dtype)
     opening = None if gate is None else _activation(c, gate.astype(wide))
     a = x.astype(wide)
@@ -47,10 +47,10 @@ def applied(
     y = _scaled(c, a, x.dtype, w, divisor)
     if opening is not None and not c.gate_before:
         y = y.astype(wide) * opening
-    return y.astype(_output(c, x.dtype, w))
+    return y.astype(output_type(c, x.dtype, w))
 
 
-def _cast_first(c: Convention, x: AnyFloat, w: AnyFloat | None) -> tuple[AnyFloat, AnyFloat | None]:
+def cast_first(c: Convention, x: AnyFloat, w: AnyFloat | None) -> tuple[AnyFloat, AnyFloat | None]:
     if w is None or c.cast_first is None:
         return x, w
     common = common_type(x.dtype, w.dtype)
@@ -59,16 +59,16 @@ def _cast_first(c: Convention, x: AnyFloat, w: AnyFloat | None) -> tuple[AnyFloa
     return x.astype(to_x), w.astype(to_w)
 
 
-def _output(c: Convention, narrow: np.dtype[Any], w: AnyFloat | None) -> np.dtype[Any]:
+def output_type(c: Convention, narrow: np.dtype[Any], w: AnyFloat | None) -> np.dtype[Any]:
     """The type of the result, for x of the type `narrow`."""
     if w is None:
         return computing_type(narrow) if c.wide_without_weight else narrow
     if c.output == "product":
-        return common_type(_xhat_type(c, narrow, w), w.dtype)
+        return common_type(xhat_type(c, narrow, w), w.dtype)
     return narrow if c.output == "x" else common_type(narrow, w.dtype)
 
 
-def _xhat_type(c: Convention, narrow: np.dtype[Any], w: AnyFloat | None) -> np.dtype[Any]:
+def xhat_type(c: Convention, narrow: np.dtype[Any], w: AnyFloat | None) -> np.dtype[Any]:
     """The type that x / D is stored in."""
     wide = computing_type(narrow)
     if "xhat" not in c.rounds:
@@ -120,17 +120,17 @@ def _scaled(
     c: Convention, a: AnyFloat, narrow: np.dtype[Any], w: AnyFloat | None, divisor: AnyFloat
 ) -> AnyFloat:
     """a / D · gain, for x of the type `narrow`."""
-    gain = None if w is None else _gain(c, w)
+    gain = None if w is None else gain_of(c, w)
     if gain is not None and c.gain_first:
         return _quotient(c, _product(a.astype(narrow), gain), divisor, narrow)
     if gain is not None and c.gain_with_rstd:
         return a * _product(1 / divisor, gain)
-    stored = narrow if w is None and not c.wide_without_weight else _xhat_type(c, narrow, w)
+    stored = narrow if w is None and not c.wide_without_weight else xhat_type(c, narrow, w)
     xhat = _quotient(c, a, divisor, narrow).astype(stored)
     return xhat if gain is None else _product(xhat, gain)
 
 
-def _gain(c: Convention, w: AnyFloat) -> AnyFloat:
+def gain_of(c: Convention, w: AnyFloat) -> AnyFloat:
     if c.gain_offset == 0:
         return w
     gain = c.gain_offset + w.astype(computing_type(w.dtype))

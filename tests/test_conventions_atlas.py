@@ -120,7 +120,7 @@ def test_the_page_is_told_all_that_a_record_holds():
 
 def test_the_input_is_of_the_size_that_the_slider_says():
     z = atlas.row()
-    assert np.sqrt(np.mean(z**2)) == pytest.approx(1, abs=1e-5)
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(1, abs=1e-4)
     assert abs(np.mean(z)) > 0.05
     x, _ = atlas.inputs("llama", "float16", "same", 1e4)
     assert np.all(np.isfinite(x))

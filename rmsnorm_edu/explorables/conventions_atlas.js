@@ -6,13 +6,13 @@ const TALLEST = 1e5; // ulps, of the axis of distances
 
 // The state, held to what the figure can show (a link can hold anything).
 function read(core, model) {
-  const { families, types, shown, scales } = model.get("data");
+  const { families, types, shown } = model.get("data");
   const one = (name, known) => (known.includes(model.get(name)) ? model.get(name) : known[0]);
   const names = Object.keys(families);
   return {
     first: one("first", names), second: one("second", names),
     dtype: one("dtype", Object.keys(types)), weight: one("weight", ["same", "float32"]),
-    scale: core.scaleAt(core.stepAt(core.clamp(model.get("scale"), scales))),
+    scale: core.scaleAt(core.stepAt(model.get("scale"))),
     feature: core.clamp(Math.round(model.get("feature")), [1, shown]),
   };
 }
@@ -128,16 +128,15 @@ function program(core, i) {
     el: node("figure", { class: "rmsn-program" }, name, lines),
     update({ both, code }) {
       core.say(name, both[i].label);
-      const found = code.filter((line) => line.lines[i]);
+      const found = code.filter((line) => line.lines.some(Boolean));
       const key = JSON.stringify(found);
       if (key === shown) return;
       shown = key;
-      lines.replaceChildren(...found.map((line) => {
-        const li = node("li", { class: line.differs ? "is-differing" : "" });
-        const text = node("span");
-        core.typeset(text, line.lines[i]);
-        if (line.differs) li.append(node("span", { class: "rmsn-hidden" }, "differs: "));
-        li.append(text);
+      lines.replaceChildren(...found.map(({ lines: { [i]: text = "—" }, differs }) => {
+        const li = node("li", { class: differs ? "is-differing" : "" });
+        const line = node("span");
+        core.typeset(line, text);
+        li.append(...(differs ? [node("span", { class: "rmsn-hidden" }, "differs: ")] : []), line);
         return li;
       }));
     },
@@ -152,12 +151,12 @@ const EQUATION = `<span class="rmsn-aside"><i>y</i> = <i>g</i> <i>x</i> / <i>D</
   <span class="rmsn-aside" data-slot="apart"></span>`;
 
 function tell(core, { equation, fill }, last) {
-  const { both, types, read: { x, gain, y, ulps }, feature, dtype } = last;
+  const { both, types, read: { x, gain, y, ulps }, feature } = last;
   const shown = y.map((v, i) => core.exactly(core, v, types[both[i].type].digits));
   const by = both.map((family) => (family.by === Infinity ? "∞" : core.size(core, family.by)));
   const unit = ulps === 0 ? "" : `, in ${last.type}`;
-  const apart = `feature ${feature}: ${core.inUlps(core, ulps)}${unit}`;
-  const [g, given] = [core.exactly(core, gain, 4), core.exactly(core, x, types[dtype].digits)];
+  const apart = `feature ${feature}: ${core.inUlps(core, ulps, y)}${unit}`;
+  const [g, given] = [core.exactly(core, gain, 4), core.exactly(core, x, 4)];
   fill({
     feature, apart, gain: g, x: given,
     name0: both[0].label, name1: both[1].label, by0: by[0], by1: by[1], y0: shown[0],
@@ -194,7 +193,7 @@ function draw({ d3, core, width, data, move, now }) {
 }
 
 function layout(d3, width, { shown, x, gain }) {
-  const limit = Math.max(...x.slice(0, shown).map((v, i) => Math.abs(v * gain[i]))) / 1e4 / 2 ** 20;
+  const limit = Math.max(...x.slice(0, shown).map((v, i) => Math.abs(v * gain[i % gain.length]))) / 1e3 / 2 ** 16;
   const isNarrow = width < 560;
   const [left, right, top, tall] = [34, isNarrow ? width - 4 : width - 268, 30, 214];
   const [middle, rail, bottom] = [top + 134, top + 158, top + tall];
@@ -286,7 +285,7 @@ function marker({ d3, core, svg, box, move, now, data }) {
       `${label} ${core.exactly(core, y[i], types[type].digits)}`);
     core.put(group, {
       "aria-valuenow": () => feature,
-      "aria-valuetext": () => `feature ${feature}: ${texts.join(", ")}, ${core.inUlps(core, ulps)}`,
+      "aria-valuetext": () => `feature ${feature}: ${texts.join(", ")}, ${core.inUlps(core, ulps, y)}`,
     });
   };
 }

@@ -14,7 +14,7 @@ from rmsnorm_edu.explorables.figure import Figure
 
 N = 256  # features of the row
 SHOWN = 32  # of them are drawn, all are counted
-PERIOD = 64  # features after which the gains begin again
+PERIOD = 32  # features after which the gains begin again
 GROUPS = {
     "The authors, 2019": {
         "paper_torch": "2019 PyTorch",
@@ -62,22 +62,22 @@ _FIELDS = (
 
 
 def row(seed: int = 10) -> Array:
-    """N numbers of RMS 1, to four decimals; their mean is not zero.
+    """N numbers of RMS 1, to three decimals; their mean is not zero.
 
     With this seed the features that are drawn differ as often as all do.
     """
     z = np.random.default_rng(seed).normal(0.3, 1.0, N)
-    found: Array = np.round(1e4 * z / np.sqrt(np.mean(z**2))) / 1e4
+    found: Array = np.round(1e3 * z / np.sqrt(np.mean(z**2))) / 1e3
     return found
 
 
 def gains(*, wide: bool = False, seed: int = 1) -> Array:
-    """PERIOD gains of either sign, 1/2 to 2 in size: multiples of 2**-20 if `wide`, else of 1/64.
+    """PERIOD gains of either sign, 1/2 to 2 in size: multiples of 2**-16 if `wide`, else of 1/64.
 
     They and they − 1 are exact numbers of float32, and of every type where not `wide`.
     """
     rng = np.random.default_rng(seed)
-    found: Array = rng.integers(2**19, 2**21, PERIOD) * rng.choice([-1, 1], PERIOD) / 2**20
+    found: Array = rng.integers(2**15, 2**17, PERIOD) * rng.choice([-1, 1], PERIOD) / 2**16
     short: Array = np.trunc(64 * found) / 64
     return found if wide else short
 
@@ -104,10 +104,9 @@ def data() -> dict[str, Any]:
     """The input, the types, the families in their groups with their records and their lines."""
     texts = sorted({text for name in NAMES for kinds in _KINDS for text in _texts(name, *kinds)})
     return {
-        "x": [round(1e4 * z) for z in row()],
-        "gain": [int(gain) for gain in gains(wide=True) * 2**20],
+        "x": [round(1e3 * z) for z in row()],
+        "gain": [int(gain) for gain in gains(wide=True) * 2**16],
         "shown": SHOWN,
-        "scales": list(SCALES),
         "types": {dtype: _type(dtype) for dtype in DTYPES},
         "groups": {group: list(names) for group, names in GROUPS.items()},
         "kinds": [" ".join(kinds) for kinds in _KINDS],

@@ -139,10 +139,10 @@ export function answers(data, state) {
   const { types } = data;
   const { dtype, scale, feature } = state;
   const kinds = [dtype, state.weight === "same" ? dtype : state.weight];
-  const x = data.x.map((k) => rounded(scale * (k / 1e4), types[dtype]));
+  const x = data.x.map((k) => rounded(scale * (k / 1e3), types[dtype]));
   const square = x.reduce((s, v) => s + v * v, 0) / x.length;
   const gains = data.gain.map((k) => // in a half type they are multiples of 1/64
-    (isHalf(kinds[1]) ? Math.trunc(k / 2 ** 14) / 64 : k / 2 ** 20));
+    (isHalf(kinds[1]) ? Math.trunc(k / 2 ** 10) / 64 : k / 2 ** 16));
   const gain = x.map((_, i) => gains[i % gains.length]);
   const both = [state.first, state.second].map((name) => {
     const family = data.families[name];
@@ -185,8 +185,8 @@ export function exactly(core, v, digits) {
   return `${+v.toPrecision(digits)}`.replace("-", "−");
 }
 
-export const inUlps = (core, ulps) => {
-  if (ulps === 0) return "equal";
+export const inUlps = (core, ulps, y) => {
+  if (ulps === 0) return y.some(Number.isNaN) ? "both are nan" : "equal";
   if (ulps === Infinity) return "one is no number";
   return `${ulps < 1e4 ? ulps : core.number(ulps)} ulp${ulps === 1 ? "" : "s"} apart`;
 };

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rmsnorm_edu._arithmetic import (
-    _cast_first,
-    _gain,
-    _output,
-    _xhat_type,
+    cast_first,
     common_type,
+    gain_of,
+    output_type,
     own_eps,
+    xhat_type,
 )
 from rmsnorm_edu._dialects import Convention
 from rmsnorm_edu._rounding import numpy_type
@@ -39,7 +39,7 @@ def lines(c: Convention, dtype: DTypeLike, weight: DTypeLike) -> dict[str, str]:
 def says(c: Convention, dtype: DTypeLike, weight: DTypeLike) -> list[str]:
     """What the record does unlike others, in words that follow the name of the library."""
     x, w = _types(c, dtype, weight)
-    narrow, stored = x.dtype.name, _xhat_type(c, x.dtype, w)
+    narrow, stored = x.dtype.name, xhat_type(c, x.dtype, w)
     half = {place for place in c.rounds if x.itemsize == 2}
     texts = {
         f"stores x² and what follows in {narrow}": "square" in half,
@@ -68,7 +68,7 @@ def epsilon(value: float) -> str:
 
 def _types(c: Convention, dtype: DTypeLike, weight: DTypeLike) -> tuple[AnyFloat, AnyFloat]:
     """x and weight as they are after the first line, if it converts them."""
-    x, w = _cast_first(c, np.ones(1, numpy_type(dtype)), np.ones(1, numpy_type(weight)))
+    x, w = cast_first(c, np.ones(1, numpy_type(dtype)), np.ones(1, numpy_type(weight)))
     assert w is not None
     return x, w
 
@@ -103,8 +103,8 @@ def _divisor(c: Convention, narrow: np.dtype[Any]) -> dict[str, str]:
 
 def _products(c: Convention, narrow: np.dtype[Any], w: AnyFloat) -> dict[str, str]:
     """The lines from D to the result."""
-    out = _output(c, narrow, w)
-    kind = _gain(c, w).dtype
+    out = output_type(c, narrow, w)
+    kind = gain_of(c, w).dtype
     gain = f"(1 + w{_to(kind)})" if c.gain_offset else "w"
     rstd = f"(1/D{_to(narrow)})" if "rstd" in c.rounds else "(1/D)"
     if c.gain_first:
@@ -114,7 +114,7 @@ def _products(c: Convention, narrow: np.dtype[Any], w: AnyFloat) -> dict[str, st
     if c.gain_with_rstd:
         last = _returned("x · s", np.dtype(np.float32), out)
         return {"xhat": f"s = {gain} · (1/D)", "return": last}
-    stored = _xhat_type(c, narrow, w)
+    stored = xhat_type(c, narrow, w)
     quotient = "x / D" if c.divides else f"x · {rstd}"
     if c.eps_floor:
         quotient = f"(x/D{_to(narrow) if 'unit' in c.rounds else ''}) · √n"
