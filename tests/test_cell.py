@@ -10,7 +10,7 @@ pytest.importorskip("anywidget")
 
 import traitlets
 
-from rmsnorm_edu import explorables
+from rmsnorm_edu import explorables, recorded
 from rmsnorm_edu.explorables import cell
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +76,24 @@ def test_the_state_is_what_a_link_can_send():
     state = explorables.Cell(cell="lstm", places=[1, 0, 1, 0]).state()
     assert set(state) == {"cell", "norm", "places", "gain", "step", "data", "times"}
     assert state["data"]["sizes"] == [30, 6, 8, 24]
+
+
+def line(**medians):
+    return {"eager": {name: {"median_ms": value} for name, value in medians.items()}}
+
+
+def test_the_recorded_times_are_those_of_the_smallest_size(monkeypatch):
+    sizes = {"1024": line(none=9.0, rms=10.0), "128": line(none=1.0, rms=2.5, partial=2.75)}
+    record = recorded.Record("recurrent_steps", {"cells": {"GRU": sizes}}, {})
+    monkeypatch.setattr(recorded, "names", lambda: ["recurrent_steps"])
+    monkeypatch.setattr(recorded, "load", {"recurrent_steps": record}.get)
+    times = explorables.Cell().times
+    assert times == {
+        "gru": {"none": 1.0, "rms": 2.5},
+        "what": "128 units, a step forward and backward",
+    }
+    monkeypatch.setattr(recorded, "names", lambda: [])
+    assert explorables.Cell().times == {}
 
 
 WRONG = [{"cell": "rnn"}, {"norm": "batch"}, {"places": [1, 1]}, {"places": [2, 0, 0, 0]}]

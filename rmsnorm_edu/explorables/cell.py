@@ -8,6 +8,7 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
+from rmsnorm_edu import recorded
 from rmsnorm_edu._inputs import Array
 from rmsnorm_edu.explorables.figure import Figure
 
@@ -58,6 +59,23 @@ def _data() -> dict[str, Any]:
     }
 
 
+def recorded_times() -> dict[str, Any]:
+    """Of the record "recurrent_steps": eager milliseconds by cell and norm, in "what" of what.
+
+    Of its sizes the smallest, which is nearest to the figure's cell. Empty without the record.
+    """
+    if "recurrent_steps" not in recorded.names():
+        return {}
+    data = recorded.load("recurrent_steps").data
+    found: dict[str, Any] = {}
+    for cell, sizes in data.get("cells", {}).items():
+        size = min(sizes, key=int)
+        ways = sizes[size].get("eager", {})
+        times = {norm: ways[norm]["median_ms"] for norm in ("none", "rms", "layer") if norm in ways}
+        found |= {cell.lower(): times, "what": f"{size} units, a step forward and backward"}
+    return found
+
+
 class Cell(Figure):
     """A GRU or an LSTM with its norms as switches, and the spread of its pre-activations.
 
@@ -85,4 +103,4 @@ class Cell(Figure):
 
     @traitlets.default("times")
     def _default_times(self) -> dict[str, Any]:
-        return {}
+        return recorded_times()
