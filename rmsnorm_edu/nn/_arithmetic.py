@@ -5,12 +5,16 @@ type is a, D its divisor, rstd = 1/D, g the gain: y = a/D · g + bias. All of it
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from rmsnorm_edu._dialects import Convention
+
+Gradients = tuple[Tensor, Tensor | None, Tensor]  # dx, dweight, dbias
 
 
 @dataclass(frozen=True)
@@ -83,25 +87,46 @@ def _divisor(rule: Rule, a: Tensor, narrow: torch.dtype) -> Tensor:
     eps = _eps(rule, a, narrow)
     first = a[..., : rule.k]
     if c.eps_outside:
-        norm = kept("norm", torch.linalg.vector_norm(first, dim=-1, keepdim=True))
+        norm = kept("norm", norm_of_rows(first))
         if c.eps_floor:
             return norm.clamp(min=eps)
         return kept("divisor", kept("rms", norm * rule.k**-0.5) + eps)
     squares = kept("square", first * first)
     if "total" in c.rounds:
-        mean = kept("total", squares.sum(-1, keepdim=True)) / rule.k
+        mean = kept("total", sum_of_rows(squares)) / rule.k
     else:
-        wide = torch.float64 if c.sums == "float64" else None
-        mean = squares.mean(-1, keepdim=True, dtype=wide).to(a.dtype)
+        mean = _mean_of_rows(squares, torch.float64 if c.sums == "float64" else a.dtype)
     total = kept("sum", kept("mean", mean) + eps)
     return total.sqrt() if c.divides else kept("rstd", total.rsqrt())
+
+
+def norm_of_rows(a: Tensor) -> Tensor:
+    """‖a‖ of each row, (..., 1)."""
+    return _of_rows(lambda rows: torch.linalg.vector_norm(rows, dim=-1, keepdim=True), a)
+
+
+def sum_of_rows(a: Tensor) -> Tensor:
+    """Σ of each row, (..., 1)."""
+    return _of_rows(lambda rows: rows.sum(-1, keepdim=True), a)
+
+
+def _mean_of_rows(a: Tensor, dtype: torch.dtype) -> Tensor:
+    return _of_rows(lambda rows: rows.mean(-1, keepdim=True, dtype=dtype), a).to(a.dtype)
+
+
+def _of_rows(reduced: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
+    """`reduced(a)`. Alone, torch sums a long row in parts, in an order that no batch has."""
+    if a.shape[-1] > 2**15 and a.shape[:-1] == (1,):
+        return reduced(a.expand(2, -1))[:1]
+    return reduced(a)
 
 
 def _eps(rule: Rule, a: Tensor, narrow: torch.dtype) -> float:
     eps = torch.finfo(a.dtype).eps if rule.eps is None else rule.eps
     if "eps" not in rule.convention.rounds:
         return eps
-    return torch.tensor(eps, dtype=torch.float64).to(narrow).item()
+    stored: float = torch.tensor(eps, dtype=torch.float64).to(narrow).item()
+    return stored
 
 
 def _scaled(
@@ -111,10 +136,10 @@ def _scaled(
     c = rule.convention
     gain = None if weight is None else _gain(c, weight)
     if gain is not None and c.gain_first:
-        return _quotient(c, a.to(narrow) * gain, divisor, narrow)
+        return _quotient(rule, a.to(narrow) * gain, divisor, narrow)
     if gain is not None and c.gain_with_rstd:
         return a * (divisor * gain)
-    xhat = _quotient(c, a, divisor, narrow).to(_xhat_type(c, narrow, weight))
+    xhat = _quotient(rule, a, divisor, narrow).to(_xhat_type(c, narrow, weight))
     return xhat if gain is None else xhat * gain
 
 
@@ -125,11 +150,94 @@ def _gain(c: Convention, weight: Tensor) -> Tensor:
     return gain.to(weight.dtype) if "gain" in c.rounds else gain
 
 
-def _quotient(c: Convention, a: Tensor, divisor: Tensor, narrow: torch.dtype) -> Tensor:
+def _quotient(rule: Rule, a: Tensor, divisor: Tensor, narrow: torch.dtype) -> Tensor:
     """a/D in a's type."""
+    c = rule.convention
     if c.eps_floor:
         unit = a / divisor
         if "unit" in c.rounds:
             unit = unit.to(narrow).to(a.dtype)
-        return unit * math.sqrt(a.shape[-1])
+        return unit * math.sqrt(rule.k)
     return ((a / divisor) if c.divides else (a * divisor)).to(a.dtype)
+
+
+def root(rule: Rule, x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The row a in the computing type, rstd = 1/D and slope, where ∂D/∂aᵢ = slope · aᵢ.
+
+    With ε inside slope = 1/(kD). Outside it is 1/(k·RMS), 0 for a zero row, and 0 on the floor.
+    """
+    c = rule.convention
+    x, _ = _cast_first(c, x, weight)
+    a = x.to(computing_type(x.dtype)).contiguous()
+    divisor = _divisor(rule, a, x.dtype)
+    rstd = 1 / divisor if c.divides else divisor
+    if c.eps_floor:
+        rstd = math.sqrt(rule.k) * rstd
+        return a, rstd, torch.where(divisor > _eps(rule, a, x.dtype), rstd / rule.k, 0.0)
+    if not c.eps_outside:
+        return a, rstd, rstd / rule.k
+    norm = norm_of_rows(a[..., : rule.k])
+    zero = norm == 0
+    slope = rule.k**-0.5 / torch.where(zero, 1.0, norm)
+    return a, rstd, torch.where(zero, 0.0, slope)
+
+
+def gain(c: Convention, x: Tensor, weight: Tensor | None) -> Tensor | None:
+    """The factor of a/D, (n,), in the computing type of the weight or in one as wide as a's."""
+    _, weight = _cast_first(c, x, weight)
+    return None if weight is None else _gain(c, weight)
+
+
+def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
+    """Gradients (dx, dweight, dbias) of Σ dy·y, the last two summed over the rows.
+
+    With u = dy·g: dxᵢ = uᵢ/D − slope · aᵢ Σⱼ uⱼaⱼ / D² for the first k, uᵢ/D beyond;
+    dweight = Σ dy·a/D, dbias = Σ dy.
+    """
+    a, rstd, slope = root(rule, x, weight)
+    g = gain(rule.convention, x, weight)
+    dy = dy.to(widest(dy, x, weight))
+    u, along = (dy, dy * a) if g is None else (dy * g, dy * a * g)
+    share = sum_of_rows(along) * (rstd * rstd * slope)
+    dx = torch.addcmul(u * rstd, first(rule, a), share, value=-1).to(x.dtype)
+    dweight = None if weight is None else (dy * a * rstd).sum(-2).to(weight.dtype)
+    return dx, dweight, dy.sum(-2)
+
+
+def widest(dy: Tensor, x: Tensor, weight: Tensor | None) -> torch.dtype:
+    """The type of a backward pass: float64 if one of them is, otherwise float32."""
+    given = [t.dtype for t in (dy, x, weight) if t is not None]
+    return torch.float64 if torch.float64 in given else torch.float32
+
+
+def first(rule: Rule, a: Tensor) -> Tensor:
+    """a with 0 behind its first k features."""
+    n = a.shape[-1]
+    return a if rule.k == n else pad(a[..., : rule.k], (0, n - rule.k))
+
+
+def jvp(
+    rule: Rule,
+    x: Tensor,
+    weight: Tensor | None,
+    dx: Tensor | None,
+    dweight: Tensor | None,
+    dbias: Tensor | None,
+) -> Tensor:
+    """How y moves with x, weight and bias: (dx − x̂ · slope Σⱼ aⱼ dxⱼ)/D · g + x̂ dweight + dbias.
+
+    x̂ = a/D, the sum is over the first k. The result is of y's type.
+    """
+    a, rstd, slope = root(rule, x, weight)
+    g = gain(rule.convention, x, weight)
+    dy = torch.zeros_like(a)
+    if dx is not None:
+        growth = slope * sum_of_rows(first(rule, a) * dx)
+        dy = (dx - a * rstd * growth) * rstd
+        dy = dy if g is None else dy * g
+    if dweight is not None:
+        dy = dy + a * rstd * dweight
+    if dbias is not None:
+        dy = dy + dbias
+    narrow, weight = _cast_first(rule.convention, x, weight)
+    return dy.to(_output(rule.convention, narrow.dtype, weight))

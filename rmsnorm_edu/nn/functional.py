@@ -1,10 +1,12 @@
 """RMSNorm as a function of torch tensors."""
 
+import torch
 from torch import Tensor
 
 from rmsnorm_edu import conventions
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.nn import _arithmetic
+from rmsnorm_edu.nn._function import norm
 from rmsnorm_edu.nn._inputs import checked_backend, checked_size, checked_tensors
 
 __all__ = ["rms_norm"]
@@ -36,4 +38,7 @@ def rms_norm(
     n = x.shape[-ndim:].numel()
     rule = _arithmetic.Rule(c, c.eps if eps is None else checked_eps(eps), checked_size(k, n))
     w, b = (None if t is None else t.reshape(n) for t in (weight, bias))
-    return _arithmetic.forward(rule, x.reshape(-1, n), w, b).reshape(x.shape)
+    rows = x.reshape(-1, n)
+    if torch.compiler.is_compiling():  # plain operations: the compiler fuses them itself
+        return _arithmetic.forward(rule, rows, w, b).reshape(x.shape)
+    return norm(rows, w, b, rule).reshape(x.shape)
