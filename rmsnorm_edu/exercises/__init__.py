@@ -11,6 +11,7 @@ from rmsnorm_edu.exercises import (
     layernorm_to_rmsnorm,
     numpy_,
     precision,
+    pytorch_module,
     testing,
     why_normalise,
 )
@@ -26,6 +27,7 @@ EXERCISES: dict[str, Exercise] = {
     **gradients.EXERCISES,
     **precision.EXERCISES,
     **testing.EXERCISES,
+    **pytorch_module.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken
