@@ -5,6 +5,7 @@
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
 - `partial`: how good the RMS of the first k features is
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
+- `experiments`: small trainings on real data, and the data
 - `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
 - `exercises`, `explorables`, `page`: what the book's pages are made of
 
@@ -19,6 +20,7 @@ __all__ = [
     "checks",
     "conventions",
     "exercises",
+    "experiments",
     "explorables",
     "geometry",
     "invariance",

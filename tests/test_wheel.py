@@ -13,6 +13,7 @@ USE = """
 import sys
 import rmsnorm_edu
 from rmsnorm_edu import explorables, recorded
+from rmsnorm_edu.experiments import data
 
 assert rmsnorm_edu.__file__.startswith(sys.prefix), rmsnorm_edu.__file__
 for name in rmsnorm_edu.__all__:
@@ -23,6 +24,7 @@ for name in figures:
     assert 'class="rmsn-figure"' in page, name
 for name in recorded.names():
     assert recorded.load(name).caption, name
+assert len(data.pairs()) == 9775
 print(len(recorded.names()), "records,", len(figures), "explorables")
 """
 
@@ -48,6 +50,9 @@ def test_numpy_is_the_only_hard_dependency(wheel):
         [metadata] = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
         lines = archive.read(metadata).decode().splitlines()
         assert not [n for n in archive.namelist() if n.startswith(("tests", "book", "tools"))]
+        data = "rmsnorm_edu/experiments/data/"
+        shipped = {n.removeprefix(data) for n in archive.namelist() if n.startswith(data)}
+    assert {"README.md", "homeassistant-en-de.tsv.xz", "homeassistant_LICENSE.md"} <= shipped
     required = [line for line in lines if line.startswith("Requires-Dist") and "extra" not in line]
     assert required == ["Requires-Dist: numpy>=2.1"]
 
