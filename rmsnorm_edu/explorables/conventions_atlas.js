@@ -1,6 +1,5 @@
 // "Conventions atlas": two families of RMSNorm, one row; where outputs and lines differ.
-const TITLE = "Two libraries call it RMSNorm. The type and the size of the input decide whether "
-  + "they agree.";
+const TITLE = "Two libraries call it RMSNorm. Type and size of the input decide if they agree.";
 const NAMES = ["first", "second", "dtype", "weight", "scale", "feature"];
 const TALLEST = 1e5; // ulps, of the axis of distances
 
@@ -43,13 +42,11 @@ function render({ model, el, d3, core }) {
 }
 
 const ideas = (set) => [
-  ["LLaMA beside torch, bfloat16",
-    { first: "llama", second: "torch", dtype: "bfloat16", weight: "same", scale: 3 }],
-  ["10⁻⁴: ε decides",
-    { first: "paper_torch", second: "gemma", dtype: "float32", weight: "same", scale: 1e-4 }],
-  ["float16 at 300: who overflows",
-    { first: "paper_tensorflow", second: "torch", dtype: "float16", weight: "same", scale: 300 }],
-].map(([text, state]) => [text, () => set(state)]);
+  ["LLaMA beside torch, float32", "llama", "torch", "float32", 3],
+  ["10⁻⁴: ε decides", "paper_torch", "gemma", "float32", 1e-4],
+  ["float16 at 300: who overflows", "paper_tensorflow", "torch", "float16", 300],
+].map(([text, first, second, dtype, scale]) =>
+  [text, () => set({ first, second, dtype, weight: "same", scale })]);
 
 // A list of names in groups.
 function select(core, label, { groups, families }, choose) {
@@ -193,20 +190,22 @@ function draw({ d3, core, width, data, move, now }) {
 }
 
 function layout(d3, width, { shown, x, gain }) {
-  const limit = Math.max(...x.slice(0, shown).map((v, i) => Math.abs(v * gain[i % gain.length]))) / 1e3 / 2 ** 16;
+  const sizes = x.slice(0, shown).map((v, i) => Math.abs(v * gain[i % gain.length]));
+  const limit = Math.max(...sizes) / 1e3 / 2 ** 16;
   const isNarrow = width < 560;
-  const [left, right, top, tall] = [34, isNarrow ? width - 4 : width - 268, 30, 214];
-  const [middle, rail, bottom] = [top + 134, top + 158, top + tall];
+  const [left, right, top, tall] = [34, isNarrow ? width - 4 : width - 268, 30,
+    isNarrow ? 194 : 214];
+  const [middle, rail, bottom] = [top + tall - 80, top + tall - 56, top + tall];
   const from = isNarrow ? bottom + 34 : 0;
   return {
     left, right, top, tall, bottom, middle, rail, isNarrow,
-    height: isNarrow ? from + 146 : bottom + 26,
+    height: isNarrow ? from + 122 : bottom + 26,
     wide: (0.62 * (right - left)) / shown,
     x: d3.scaleLinear([0.4, shown + 0.6], [left, right]),
     y: d3.scaleLinear([-limit, limit], [middle, top]).clamp(true),
     ulps: d3.scaleLog([0.02, TALLEST], [rail, bottom]).clamp(true),
     bars: { left: isNarrow ? left : right + 34, right: width - 2, top: from + 30,
-      bottom: isNarrow ? from + 124 : bottom },
+      bottom: isNarrow ? from + 100 : bottom },
   };
 }
 
@@ -217,9 +216,9 @@ function backdrop({ d3, core, svg, box, data: { shown, x: { length: n } } }) {
     y: ulps, ticks: [1, 100, 1e4], left, right,
     format: (v) => (v === 1e4 ? "10⁴" : String(v)),
   });
-  [[rail - 6, "ulps apart (log axis)"], [bottom + 18, `the first ${shown} of ${n} features`]]
-    .forEach(([at, text]) => core.words(svg, right, at, [["", text]]).attr("text-anchor", "end")
-      .classed("is-small rmsn-halo", true));
+  core.words(svg, left, rail - 6, [["", "ulps apart (log axis)"]]).classed("is-small", true);
+  core.words(svg, right, bottom + 18, [["", `the first ${shown} of ${n} features`]])
+    .classed("is-small", true).attr("text-anchor", "end");
   core.words(svg, bars.left, bars.top - 18, [["", `Of ${n} outputs, by ulps apart`]]);
 }
 
@@ -232,6 +231,7 @@ function outputs({ d3, core, svg, box, data: { shown } }) {
   const marks = group.append("path").attr("class", "rmsn-second");
   const far = [false, true].map((wrong) => [group.append("path").attr("stroke-width", wide)
     .attr("class", `rmsn-apart ${wrong ? "is-wrong" : ""}`), wrong]);
+  const hatch = group.append("path").attr("class", "rmsn-hatch");
   const features = d3.range(1, shown + 1);
   const each = (values, write) => features.map((i) => write(values[i - 1], x(i))).join("");
   const finite = (v) => (Number.isFinite(v) ? v : 0);
@@ -244,7 +244,9 @@ function outputs({ d3, core, svg, box, data: { shown } }) {
       `M${at - wide * 0.72},${y(finite(v))}h${wide * 1.44}`) });
     const isWrong = (u) => isLost || u === Infinity;
     far.forEach(([path, wrong]) => core.put(path, { d: () => each(found, (u, at) =>
-      (u && isWrong(u) === wrong ? `M${at},${rail}V${ulps(Math.min(u, TALLEST))}` : "")) }));
+      (u && isWrong(u) === wrong ? `M${at},${rail}V${ulps(u)}` : "")) }));
+    core.put(hatch, { d: () => each(found, (u, at) => (u && isWrong(u)
+      ? core.stripes([at - wide / 2, at + wide / 2], [rail, ulps(u)]) : "")) });
   };
 }
 
@@ -256,6 +258,7 @@ function histogram({ d3, core, svg, box: { bars }, data: { x: { length: n } } })
   const bar = group.selectAll("rect").data(names).join("rect").attr("x", x)
     .attr("width", x.bandwidth())
     .attr("class", (_, i) => `rmsn-count ${["is-same", ...Array(5).fill(""), "is-wrong"][i]}`);
+  const hatch = group.append("path").attr("class", "rmsn-hatch");
   const label = (at) => group.selectAll(null).data(names).join("text").attr("y", at)
     .attr("class", "rmsn-label is-small").attr("text-anchor", "middle")
     .attr("x", (name) => x(name) + x.bandwidth() / 2);
@@ -264,10 +267,13 @@ function histogram({ d3, core, svg, box: { bars }, data: { x: { length: n } } })
   svg.append("line").attr("class", "rmsn-stem").attr("x1", bars.left).attr("x2", bars.right)
     .attr("y1", bars.bottom).attr("y2", bars.bottom);
   return ({ both, counts: found }) => {
-    group.classed("is-lost", both.some(({ isLost }) => isLost));
+    const isLost = both.some((family) => family.isLost);
+    group.classed("is-lost", isLost);
     core.put(bar, core.span(y, (name) => found[names.indexOf(name)]));
     core.put(counts, { y: (name) => y(found[names.indexOf(name)]) - 4 });
     counts.text((_, i) => found[i] || "");
+    core.put(hatch, { d: () => found.map((v, i) => (i && (isLost || i === 6)
+      ? core.stripes([x(names[i]), x(names[i]) + x.bandwidth()], [y(v), y(0)]) : "")).join("") });
   };
 }
 
@@ -285,7 +291,8 @@ function marker({ d3, core, svg, box, move, now, data }) {
       `${label} ${core.exactly(core, y[i], types[type].digits)}`);
     core.put(group, {
       "aria-valuenow": () => feature,
-      "aria-valuetext": () => `feature ${feature}: ${texts.join(", ")}, ${core.inUlps(core, ulps, y)}`,
+      "aria-valuetext": () =>
+        `feature ${feature}: ${texts.join(", ")}, ${core.inUlps(core, ulps, y)}`,
     });
   };
 }

@@ -202,17 +202,6 @@ function backdrop({ d3, core, svg, box }) {
     ["", `dashes: derived${isNarrow ? "" : " for independent normal features"}`]]);
 }
 
-// Falling lines across a rectangle.
-function stripes([x1, x2], [y1, y2]) {
-  const lines = [];
-  for (let sum = x1 + y1 + 4; sum < x2 + y2; sum += 9) {
-    const [from, to] = [Math.max(x1, sum - y2), Math.min(x2, sum - y1)];
-    lines.push(`M${from.toFixed(1)},${(sum - from).toFixed(1)}L${to.toFixed(1)},${(sum - to)
-      .toFixed(1)}`);
-  }
-  return lines.join("");
-}
-
 // Where the 2019 code has no feature left; mean and spread by p, measured and derived.
 function band({ d3, core, svg, box: { left, right, top, tall, bottom, log } }) {
   const crash = svg.append("g").attr("aria-hidden", "true");
@@ -236,7 +225,7 @@ function band({ d3, core, svg, box: { left, right, top, tall, bottom, log } }) {
     core.put(paths, { d: ([, shape]) => shape(funnel) });
     const end = n < 100 ? log(100 / n) : left;
     core.put(ground, { x: () => left, y: () => top, width: () => end - left, height: () => tall });
-    core.put(hatch, { d: () => stripes([left, end], [top, bottom]) });
+    core.put(hatch, { d: () => core.stripes([left, end], [top, bottom]) });
     core.say(label.node(), n < 100 ? "int(np) = 0: 2019 divides by 0" : "");
   };
 }

@@ -168,25 +168,14 @@ export function cloud(parts) {
 
 const HALF = 1; // a column reaches half a step to both sides
 
-// Falling lines across a rectangle.
-function stripes([x1, x2], [y1, y2]) {
-  const lines = [];
-  for (let sum = x1 + y1 + 4; sum < x2 + y2; sum += 9) {
-    const [from, to] = [Math.max(x1, sum - y2), Math.min(x2, sum - y1)];
-    lines.push(`M${from.toFixed(1)},${(sum - from).toFixed(1)}L${to.toFixed(1)},${(sum - to)
-      .toFixed(1)}`);
-  }
-  return lines.join("");
-}
-
-function zones({ scene, box: { top, bottom, x }, last: { type, cell } }) {
+function zones({ core, scene, box: { top, bottom, x }, last: { type, cell } }) {
   const zone = (kind, from, to) => {
     if (to <= from) return;
     const [x1, x2] = [x(from), x(to)];
     scene.append("rect").attr("class", `rmsn-zone is-${kind}`).attr("x", x1).attr("y", top)
       .attr("width", x2 - x1).attr("height", bottom - top);
     scene.append("path").attr("class", `rmsn-stripe is-${kind}`)
-      .attr("d", stripes([x1, x2], [top, bottom]));
+      .attr("d", core.stripes([x1, x2], [top, bottom]));
   };
   const [low, high] = [type.k[0] - HALF, type.k[1] + HALF];
   zone("none", x.domain()[0], low);

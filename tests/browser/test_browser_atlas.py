@@ -92,7 +92,7 @@ def test_atlas_says_what_the_buttons_promise(alone, width, scheme):
     for button, finding, state in [
         ("10⁻⁴: ε", "ε decides", (("paper_torch", "gemma"), "float32", "same", 1e-4)),
         ("float16 at", "overflows", (("paper_tensorflow", "torch"), "float16", "same", 300)),
-        ("LLaMA", "24% of the outputs", (("llama", "torch"), "bfloat16", "same", 3)),
+        ("LLaMA", "ε is 10", (("llama", "torch"), "float32", "same", 3)),
         ("Reset", "24% of the outputs", (("llama", "torch"), "bfloat16", "same", 3)),
     ]:
         found.get_by_role("button", name=button).click()
@@ -100,7 +100,7 @@ def test_atlas_says_what_the_buttons_promise(alone, width, scheme):
         assert atlas_is_right(found)[:4] == state
         assert finding in found.locator("output.rmsn-finding").inner_text()
         marked = found.locator("li.is-differing")
-        assert marked.count() >= 4
+        assert marked.count() >= 2
         assert marked.first.inner_text().startswith("differs")
     page.wait_for_timeout(200)
     assert found.locator(".rmsn-hidden tr").count() == 4
