@@ -5,8 +5,9 @@ PORT ?= 8000
 VENV := .venv
 READY := $(VENV)/installed
 RUN := $(VENV)/bin/python
+OTHERS := .venv-frameworks
 
-.PHONY: help book test check read notebooks vendor clean
+.PHONY: help book test check read notebooks vendor frameworks clean
 
 help:
 	@echo 'make book       build the book into _build/html'
@@ -15,10 +16,14 @@ help:
 	@echo 'make check      lint, types, notebooks and numbers in step'
 	@echo 'make notebooks  write the .ipynb beside each chapter'
 	@echo 'make vendor     rebuild the third-party JavaScript and compare it (needs npm)'
-	@echo 'make clean      remove what was built; $(VENV) stays'
+	@echo 'make frameworks run the layer in Keras, Flax and PyTensor, in $(OTHERS) (RECORD=1: write it down)'
+	@echo 'make clean      remove what was built; $(VENV) and $(OTHERS) stay'
 
 $(READY): requirements.txt pyproject.toml tools/environment.py
-	$(PYTHON) tools/environment.py $(VENV) $(PIP_ARGS)
+	$(PYTHON) tools/environment.py $(VENV) requirements.txt $(PIP_ARGS)
+
+$(OTHERS)/installed: requirements-frameworks.txt pyproject.toml tools/environment.py
+	$(PYTHON) tools/environment.py $(OTHERS) requirements-frameworks.txt $(PIP_ARGS)
 
 book: $(READY)
 	$(RUN) tools/build_book.py
@@ -41,6 +46,9 @@ notebooks: $(READY)
 
 vendor: $(READY)
 	$(RUN) tools/vendor.py
+
+frameworks: $(OTHERS)/installed
+	$(OTHERS)/bin/python tools/frameworks.py $(if $(RECORD),--record)
 
 clean:
 	rm -rf _build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
 - `experiments`: small trainings on real data, and the data
 - `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
+- `frameworks`: the same layer in Keras, Flax and PyTensor
 - `exercises`, `explorables`, `page`: what the book's pages are made of
 
 ``import rmsnorm_edu`` loads NumPy alone; everything else loads on first use.
@@ -22,6 +23,7 @@ __all__ = [
     "exercises",
     "experiments",
     "explorables",
+    "frameworks",
     "geometry",
     "invariance",
     "mutants",

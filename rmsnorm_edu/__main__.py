@@ -15,6 +15,9 @@ EXTRAS = {
     "widgets": ("anywidget", "ipywidgets", "matplotlib"),
     "precision": ("ml_dtypes",),
     "torch": ("torch",),
+    "tensorflow": ("keras", "tensorflow"),
+    "jax": ("jax", "flax"),
+    "pytensor": ("pytensor",),
 }
 
 

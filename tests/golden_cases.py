@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from rmsnorm_edu import recorded
+from rmsnorm_edu import recorded, reference
 
 FOLDER = Path(__file__).parent / "golden"
 GROUPS = ("g1_torch_rmsnorm", "g2_tf_rmsnorm", "g3_theano_rln_ln", "g6_nematus", "g7_lasagne")
 WEIGHTS = ("scale", "s", "new_std", "g")
 BIASES = ("offset", "b")
+
+Y_TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
+GRADIENT_TOLERANCE = {"float64": 1e-13, "float32": 2e-6}
+CENTRED_TOLERANCE = {"float64": 1e-12, "float32": 1e-3}  # ln: x − mean has lost the mean's digits
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,32 @@ def rms_cases() -> Iterator[Case]:
     """Every case of the groups that normalise the last axis and gave a number."""
     for group in GROUPS[:-1]:
         yield from (case for case in cases(group) if not case.crashes)
+
+
+def row_error(got: np.ndarray, expected: np.ndarray, scale: np.ndarray | float) -> float:
+    """Largest |got − expected| relative to its row's largest |expected|, at least `scale`."""
+    assert got.shape == expected.shape
+    top = np.maximum(np.max(np.abs(expected), axis=-1, keepdims=True), scale)
+    wrong = np.abs(got - expected)
+    return float(np.max(np.divide(wrong, top, out=wrong.copy(), where=top > 0), initial=0.0))
+
+
+def y_error(case: Case, y: np.ndarray) -> float:
+    return row_error(y, case.y, 0.0 if case.bias is None else np.max(np.abs(case.bias)))
+
+
+def dx_error(case: Case, dx: np.ndarray) -> float:
+    return row_error(dx, case.dx, np.asarray(case.facts["dx_scale"])[..., np.newaxis])
+
+
+def dweight_error(case: Case, dweight: np.ndarray) -> float:
+    unweighted = _norm(case)(case.x, **case.options)
+    terms = np.abs(case.dy * unweighted).reshape(-1, case.x.shape[-1]).sum(axis=0)
+    return row_error(dweight, case.dweight, np.max(terms))
+
+
+def _norm(case: Case):
+    return reference.layer_norm if case.facts["unit"] == "ln" else reference.rms_norm
 
 
 PAGE_CASES = {  # of all features, small, of ordinary and of tiny size

@@ -60,7 +60,9 @@ def test_info_for_machines(capsys) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["numpy"] == np.__version__
     assert isinstance(found["GPU"], list)
-    assert found["extras"].keys() == {"widgets", "precision", "torch"}
+    assert found["extras"].keys() == {
+        "widgets", "precision", "torch", "tensorflow", "jax", "pytensor"
+    }  # fmt: skip
 
 
 def test_invariance_as_a_table_and_for_machines(capsys) -> None:

@@ -6,13 +6,20 @@ that made it, in float32 or float64; an error is compared with the size of the t
 
 import numpy as np
 import pytest
-from golden_cases import Case, cases, rms_cases
+from golden_cases import (
+    CENTRED_TOLERANCE,
+    GRADIENT_TOLERANCE,
+    Y_TOLERANCE,
+    Case,
+    cases,
+    dweight_error,
+    dx_error,
+    rms_cases,
+    row_error,
+    y_error,
+)
 
 from rmsnorm_edu import reference
-
-Y_TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
-GRADIENT_TOLERANCE = {"float64": 1e-13, "float32": 2e-6}
-CENTRED_TOLERANCE = {"float64": 1e-12, "float32": 1e-3}  # ln: x − mean has lost the mean's digits
 
 pytestmark = pytest.mark.equation("rms-norm", "eps-inside", "eps-outside")
 ROOT_MEAN_SQUARE = [case for case in rms_cases() if case.facts["unit"] != "ln"]
@@ -21,32 +28,6 @@ CRASHES = [
     case for group in ("g1_torch_rmsnorm", "g2_tf_rmsnorm") for case in cases(group) if case.crashes
 ]
 by_id = {"ids": lambda case: f"{case.id}-{case.facts.get('kind', 'helper')}"}
-
-
-def row_error(got: np.ndarray, expected: np.ndarray, scale: np.ndarray | float) -> float:
-    """Largest |got − expected| relative to its row's largest |expected|, at least `scale`."""
-    assert got.shape == expected.shape
-    top = np.maximum(np.max(np.abs(expected), axis=-1, keepdims=True), scale)
-    wrong = np.abs(got - expected)
-    return float(np.max(np.divide(wrong, top, out=wrong.copy(), where=top > 0), initial=0.0))
-
-
-def y_error(case: Case, y: np.ndarray) -> float:
-    return row_error(y, case.y, 0.0 if case.bias is None else np.max(np.abs(case.bias)))
-
-
-def dx_error(case: Case, dx: np.ndarray) -> float:
-    return row_error(dx, case.dx, np.asarray(case.facts["dx_scale"])[..., np.newaxis])
-
-
-def dweight_error(case: Case, dweight: np.ndarray) -> float:
-    unweighted = _norm(case)(case.x, **case.options)
-    terms = np.abs(case.dy * unweighted).reshape(-1, case.x.shape[-1]).sum(axis=0)
-    return row_error(dweight, case.dweight, np.max(terms))
-
-
-def _norm(case: Case):
-    return reference.layer_norm if case.facts["unit"] == "ln" else reference.rms_norm
 
 
 @pytest.mark.parametrize("case", ROOT_MEAN_SQUARE, **by_id)

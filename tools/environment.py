@@ -1,4 +1,4 @@
-"""Make the environment that builds and tests the book: `environment.py FOLDER [PIP ARGUMENTS]`.
+"""Make an environment from pins: `environment.py FOLDER REQUIREMENTS [PIP ARGUMENTS]`.
 
 The file FOLDER/installed is written last, so an interrupted run is simply repeated by `make`.
 """
@@ -23,14 +23,14 @@ def obstacle() -> str:
     return ""
 
 
-def install(folder: Path, pip_args: list[str]) -> None:
+def install(folder: Path, pins: Path, pip_args: list[str]) -> None:
     """Create or repair the environment: the pinned packages, then this package, editable."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
     pip += ["install", "--no-compile", *pip_args]  # Python compiles what it needs
     print(f"Installing the pinned packages into {folder}; the first time takes a few minutes.")
     sys.stdout.flush()
-    subprocess.run([*pip, "-r", ROOT / "requirements.txt"], check=True)
+    subprocess.run([*pip, "-r", pins], check=True)
     subprocess.run([*pip, "--no-deps", "-e", ROOT], check=True)
     (folder / "installed").touch()
 
@@ -41,7 +41,7 @@ def main() -> int:
         print(problem, file=sys.stderr)
         return 1
     try:
-        install(Path(sys.argv[1]), sys.argv[2:])
+        install(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0
