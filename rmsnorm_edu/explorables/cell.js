@@ -2,11 +2,10 @@
 const [GAINS, NAMES] = [[0.5, 4], ["cell", "norm", "places", "gain", "step"]];
 
 // --- the page
-const TITLE = "With a norm on both sides of the sum few gates saturate, however loud the input, "
-  + "however large U.";
-const HOW = "Tap a norm to switch it, drag the line to read a step. Bands: the middle 50% and 90% "
-  + "of six sequences × 24 units; dashed: without a norm. A gate within 5% of 0 or 1 is "
-  + "saturated, a tanh beyond ±0.9.";
+const TITLE = "With a norm on both sides of the sum, few gates saturate.";
+const HOW = "Tap a norm to switch it. Drag the line to read a step.";
+const KEY = "Bands: the middle 50% and 90% of six sequences × 24 units. Saturated: a gate within 5% "
+  + "of 0 or 1, a tanh beyond ±0.9.";
 // {x} is a number, [x] stands in brackets where it is negative, :2 is what norm it passed last.
 const LINES = {
   gru: ["reset <i>r</i>", "σ({A:0} + [Q:2]) = {r}", "keep <i>u</i>", "σ({Au:0} + [Qu:2]) = {u}",
@@ -73,30 +72,20 @@ const ideas = (set, now) => {
   const show = (norm, places, step = isGru() ? 30 : 13) => set({ norm, places, gain: 4, step });
   return [
     ["No norm: saturated", () => show("none", ALL)],
-    ["RMSNorm: the band stays", () => show("rms", ALL)],
     ["Only the input normed", () => show("rms", isGru() ? [1, 1, 0, 0] : [1, 0, 0, 0], 30)],
     ["Only the state normed", () => show("rms", isGru() ? [0, 0, 1, 1] : [0, 1, 0, 0], 13)],
   ];
 };
-
-// Buttons of which one is pressed.
-function choice(core, label, options, choose) {
-  const buttons = options.map(([value, text]) => core.button(text, () => choose(value)));
-  return {
-    el: core.node("div", { class: "rmsn-guess", role: "group", "aria-label": label }, ...buttons),
-    set: (now) => buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === now)),
-  };
-}
 
 const isBare = ({ kinds }) => kinds.every((kind) => kind === "none");
 const WORDS = { rms: "RMSNorm", layer: "LayerNorm", none: "no norm" };
 
 function controls({ core, set, now }) {
   return {
-    norm: choice(core, "Norm", Object.entries(WORDS),
+    norm: core.choice("Norm", Object.entries(WORDS),
       (norm) => set(isBare(now()) ? { norm, places: ALL } : { norm })),
-    cell: choice(core, "Cell", [["gru", "GRU"], ["lstm", "LSTM"]],
-      (cell) => set({ cell, places: ALL })),
+    cell: core.choice("Cell", [["gru", "GRU"], ["lstm", "LSTM"]],
+      (cell) => set({ cell, places: ALL, step: cell === "gru" ? 30 : 13 })),
     gain: core.slider({
       label: "Gain γ of U", range: GAINS, step: 0.1, format: (g) => g.toFixed(1),
       onInput: (gain) => set({ gain }),
@@ -115,6 +104,7 @@ function build({ el, core, data, start, set, now, times }) {
   const table = core.hiddenTable("The share of saturated gates by step");
   el.append(node("div", { class: "rmsn" },
     node("p", { class: "rmsn-title" }, TITLE), node("p", { class: "rmsn-how" }, HOW), picture,
+    node("p", { class: "rmsn-key" }, KEY),
     node("div", { class: "rmsn-told" }, equation, node("div", {}, said, recorded)),
     node("div", { class: "rmsn-choices" }, norm.el, cell.el),
     node("div", { class: "rmsn-sliders" }, gain.el),
@@ -176,7 +166,8 @@ function draw({ d3, core, width, data, cell, set, now }) {
   const scheme = core.wiring({
     d3, core, cell, width: Math.min(half, 400), onToggle: (i) => set(core.toggled(now(), i)),
   });
-  const bands = charts({ d3, core, width: half, data, cell, set, now });
+  const tall = half < width || cell === "lstm" ? core.TALL : 240;
+  const bands = charts({ d3, core, width: half, tall, data, cell, set, now });
   return {
     els: [scheme.el, bands.el],
     update(last) {
@@ -192,10 +183,10 @@ const PANELS = {
     ["memory", "new c before tanh", 4.5]],
 };
 
-function charts({ d3, core, width, data, cell, set, now }) {
-  const svg = core.picture(d3, width, core.TALL, "Spread of the pre-activations by step");
+function charts({ d3, core, width, tall: height, data, cell, set, now }) {
+  const svg = core.picture(d3, width, height, "Spread of the pre-activations by step");
   const [left, right, top, gap, foot] = [30, width - 6, 22, 26, 24];
-  const [tall, steps, list] = [core.TALL - top - foot, data.sizes[0], PANELS[cell]];
+  const [tall, steps, list] = [height - top - foot, data.sizes[0], PANELS[cell]];
   const x = d3.scaleLinear([1, steps], [left, right]);
   const frame = { left, right, top, tall, x };
   backdrop({ d3, core, svg, frame, loud: data.loud });
@@ -244,7 +235,7 @@ function panel({ d3, core, svg, box: { left, right, top, high, limit, end }, nam
   [[limit, end], [-end, -limit]].forEach(([from, to]) => svg.append("rect")
     .attr("class", "rmsn-beyond").attr("x", left).attr("width", right - left)
     .attr("y", y(from)).attr("height", y(to) - y(from)));
-  const format = (v) => (v ? d3.format(".1f")(v) : high > 60 ? "0" : ""); // where there is room
+  const format = (v) => (v ? d3.format(".1f")(v) : high > 75 ? "0" : ""); // where there is room
   core.hairlines(d3, svg, { y, ticks: [-end, 0, end], left, right, format });
   core.words(svg, 0, top - 7, [["", title]]);
   if (name !== "gates") return;

@@ -3,8 +3,8 @@ export const TALL = 300; // of the drawing, in pixels
 
 // What each norm of a cell stands behind, and what it normalises together.
 export const PLACES = {
-  gru: [["x W + b", "r | u"], ["x Wx + bx", "c"], ["h U", "r | u"], ["h Ux", "c"]],
-  lstm: [["x W + b", "i | f | o | g"], ["h U", "i | f | o | g"], ["the new c", "c"]],
+  gru: [["x W + b", "r and u"], ["x Wx + bx", "c"], ["h U", "r and u"], ["h Ux", "c"]],
+  lstm: [["x W + b", "i, f, o, g"], ["h U", "i, f, o, g"], ["the new c", "c"]],
 };
 
 // Columns and rows as shares of the width and as pixels. A box is [x, y, width, height, text], a
@@ -25,8 +25,9 @@ const SCENES = {
       norms: [[a, 76], [d, 76], [b, 76], [c, 76]].map(([x, y]) => [x - half, y, 2 * half]),
       wires: [
         ...[a, b, c, d].map((x) => down(x, 60, 76)), down(a, 18, 34), down(d, 18, 34),
-        `M${b},34V26H${c}V34`, down(mid, 18, 262), down(left, 149, 162), down(left, 188, 262),
-        `M${a},118V140H${left - 9}`, `M${b},118V140H${left + 9}`, `M${left + half},175H${c - 9}`,
+        `M${mid},26H${b}V34`, `M${mid},26H${c}V34`, down(left, 149, 162), down(left, 188, 262),
+        `M${a},118V140H${left - 9}`, `M${b},118V140H${left + 9}`,
+        `M${left + half},175H${mid - 6}a6,6 0 0 1 12,0H${c - 9}`, down(mid, 18, 262),
         `M${c},118V166`, `M${c + 9},175H${right - 9}`, `M${d},118V175H${right + 9}`,
         down(right, 184, 202), down(right, 228, 262),
       ],
@@ -59,12 +60,24 @@ const SCENES = {
   },
 };
 
+// The head of an arrow at the end of a wire, which runs straight across or down.
+function head(wire) {
+  let [x, y, dx, dy] = [0, 0, 0, 0];
+  for (const [, way, a, b] of wire.matchAll(/([MVH])([\d.]+),?([\d.]*)/g)) {
+    if (way === "V") [dx, dy, y] = [0, Math.sign(a - y), +a];
+    if (way === "H") [dx, dy, x] = [Math.sign(a - x), 0, +a];
+    if (way === "M") [x, y] = [+a, +b];
+  }
+  const [backX, backY] = [x - 5 * dx, y - 5 * dy];
+  return `M${backX - 3 * dy},${backY - 3 * dx}L${x},${y}L${backX + 3 * dy},${backY + 3 * dx}`;
+}
+
 export function wiring({ d3, core, width, cell, onToggle }) {
   const svg = core.picture(d3, width, TALL, "The cell: norms are switches");
   const scene = SCENES[cell](width);
   const still = svg.append("g").attr("aria-hidden", "true");
   still.selectAll("path").data(scene.wires).join("path").attr("class", "rmsn-wire")
-    .attr("d", (d) => d);
+    .attr("d", (d) => d + head(d));
   boxes(core, still, scene);
   const norms = switches({ d3, core, svg, cell, scene, onToggle });
   return { el: svg.node(), update: norms };

@@ -87,7 +87,7 @@ def test_cell_does_what_its_buttons_promise(alone, shares):
         found.get_by_role("button", name=cell, exact=True).tap()
         for button, finding in {
             "No norm: saturated": rf"Step {step}.*2\d% of the gates are saturated",
-            "RMSNorm: the band stays": r"[34]% of .* Neither the loud input nor the gain",
+            "RMSNorm": r"[34]% of .* Neither the loud input nor the gain",
             "Only the input normed": r"The loud input no longer comes through; .* still does",
             "Only the state normed": r"The gain γ no longer comes through; the loud input still",
         }.items():
