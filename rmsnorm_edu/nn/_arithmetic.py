@@ -84,7 +84,8 @@ def _divisor(rule: Rule, a: Tensor, narrow: torch.dtype) -> Tensor:
     def kept(place: str, value: Tensor) -> Tensor:
         return value.to(narrow).to(a.dtype) if place in c.rounds else value
 
-    eps = _eps(rule, a, narrow)
+    eps = _eps(rule, a.dtype)
+    eps = _rounded(eps, narrow) if "eps" in c.rounds else eps
     first = a[..., : rule.k]
     if c.eps_outside:
         norm = kept("norm", norm_of_rows(first))
@@ -121,12 +122,13 @@ def _of_rows(reduced: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
     return reduced(a)
 
 
-def _eps(rule: Rule, a: Tensor, narrow: torch.dtype) -> float:
-    eps = torch.finfo(a.dtype).eps if rule.eps is None else rule.eps
-    if "eps" not in rule.convention.rounds:
-        return eps
-    stored: float = torch.tensor(eps, dtype=torch.float64).to(narrow).item()
-    return stored
+def _eps(rule: Rule, wide: torch.dtype) -> float:
+    return torch.finfo(wide).eps if rule.eps is None else rule.eps
+
+
+def _rounded(value: float, dtype: torch.dtype) -> float:
+    rounded: float = torch.tensor(value, dtype=torch.float64).to(dtype).item()
+    return rounded
 
 
 def _scaled(
@@ -171,15 +173,14 @@ def root(rule: Rule, x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, 
     a = x.to(computing_type(x.dtype)).contiguous()
     divisor = _divisor(rule, a, x.dtype)
     rstd = 1 / divisor if c.divides else divisor
-    if c.eps_floor:
-        rstd = math.sqrt(rule.k) * rstd
-        return a, rstd, torch.where(divisor > _eps(rule, a, x.dtype), rstd / rule.k, 0.0)
     if not c.eps_outside:
         return a, rstd, rstd / rule.k
     norm = norm_of_rows(a[..., : rule.k])
-    zero = norm == 0
-    slope = rule.k**-0.5 / torch.where(zero, 1.0, norm)
-    return a, rstd, torch.where(zero, 0.0, slope)
+    if c.eps_floor:  # the floor is where the unrounded norm is below it
+        rstd = rstd * math.sqrt(rule.k)
+        return a, rstd, torch.where(norm > _eps(rule, a.dtype), rstd / rule.k, 0.0)
+    slope = rule.k**-0.5 / torch.where(norm == 0, 1.0, norm)
+    return a, rstd, torch.where(norm == 0, 0.0, slope)
 
 
 def gain(c: Convention, x: Tensor, weight: Tensor | None) -> Tensor | None:
