@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rmsnorm_edu import recorded
+from rmsnorm_edu.benchmarks import measure_of
 from rmsnorm_edu.experiments import hidden_statistics as hs
 from rmsnorm_edu.experiments import translation
 
@@ -27,7 +28,7 @@ def _one_thread():
 
 def test_the_record_of_a_quick_run(tmp_path: Path) -> None:
     threads, generator = torch.get_num_threads(), torch.random.get_rng_state()
-    data = hs.measure(QUICK, tmp_path)
+    data = measure_of("hidden_statistics")(QUICK, tmp_path)
     assert data["positions"] == ("1", "2", "3", "4", "all")
     assert list(data["models"]) == ["none", "layer", "rms", "partial"]
     assert data["settings"]["learned"] + data["settings"]["held_out"] == QUICK.limit
@@ -149,6 +150,15 @@ def test_an_epoch_has_every_pair_once_and_one_length_a_batch(corpora) -> None:
     assert epoch == learn.epoch(16, (0, 1)) != learn.epoch(16, (0, 2))
     spread = [np.ptp([len(learn.pairs[row][1]) for row in rows]) for rows in epoch]
     assert np.median(spread) <= 1
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_a_norm_decides_the_spread_by_itself(norm: str, corpora) -> None:
+    """Before any training, for weights of 1: mean² + sd² is 1, short of eps; LayerNorm: mean 0."""
+    found = hs.statistics(hs._drawn(norm, corpora[2], QUICK, 5), corpora[1], 32)
+    mean, sd = np.array(found["mean"]), np.array(found["sd"])
+    np.testing.assert_allclose(mean**2 + sd**2, 1, atol=1e-2)
+    assert (np.abs(mean).max() < 1e-6) == (norm == "layer")
 
 
 def test_padding_changes_nothing(corpora) -> None:

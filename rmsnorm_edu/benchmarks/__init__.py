@@ -1,10 +1,11 @@
-"""What is timed; ``python -m rmsnorm_edu record NAME`` writes it down for the book's pages."""
+"""What is measured; ``python -m rmsnorm_edu record NAME`` writes it down for the book's pages."""
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-TASKS = {  # record → the module here whose measure() makes it
+TASKS = {  # record → the module, seen from here, whose measure() makes it
+    "hidden_statistics": ".experiments.hidden_statistics",
     "numpy_ladder": "numpy_ladder",
     "recurrent_steps": "recurrent_steps",
 }
@@ -14,5 +15,5 @@ def measure_of(name: str) -> Callable[[], dict[str, Any]]:
     """The function that measures the record `name`; ValueError that lists the names if none."""
     if name not in TASKS:
         raise ValueError(f"nothing measures {name!r}; there are: {', '.join(sorted(TASKS))}")
-    measure: Callable[[], dict[str, Any]] = import_module(f"{__name__}.{TASKS[name]}").measure
+    measure: Callable[[], dict[str, Any]] = import_module(f".{TASKS[name]}", __name__).measure
     return measure
