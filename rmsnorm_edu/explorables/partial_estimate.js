@@ -78,7 +78,6 @@ function drawnOnce(core) {
 }
 
 const ideas = (set) => [
-  ["6.25% of 1024: k = 64", { n: 1024, p: 0.0625, features: "normal" }],
   ["6.25% of 8: division by zero", { n: 8, p: 0.0625, features: "normal" }],
   ["29% of 100: 29 or 28", { n: 100, p: 0.29, features: "normal" }],
   ["Sorted: no sample", { n: 1024, p: 0.0625, features: "largest" }],
@@ -169,7 +168,7 @@ function draw({ d3, core, width, move, now }) {
 // At the left the band by p, then from `edge` to `end` the rows at the chosen p.
 function layout(d3, core, width) {
   const isNarrow = width < 420;
-  const [left, end, top, tall] = [24, width - 34, 70, 290];
+  const [left, end, top, tall] = [24, width - 34, 70, isNarrow ? 220 : 280];
   const right = end - (isNarrow ? 74 : 150);
   const log = d3.scaleLog([1, 100], [left, right]);
   const at = (px) => nearest(core.PERCENTS, log.invert(px));
@@ -197,13 +196,13 @@ function backdrop({ d3, core, svg, box }) {
   small(right, bottom + 38, "end", `p${isNarrow ? "" : ", share of the features"} (log axis)`);
   small(edge, bottom + 38, "start", "rows at this p");
   core.words(svg, 0, 12, [["", isNarrow ? "RMS of the first k / RMS of the row"
-    : "RMS of the first k features / RMS of the row (1: right)"]]);
+    : "RMS of the first k features / RMS of the row: 1 is right"]]);
   core.words(svg, 0, 30, [["is-rms", `blue: measured${isNarrow ? "" : ", mean ± spread"}`],
-    ["", `dashes: derived${isNarrow ? "" : " for independent normal features"}`]]);
+    ["", `dashes: derived${isNarrow ? ", if normal" : " for independent normal features"}`]]);
 }
 
 // Where the 2019 code has no feature left; mean and spread by p, measured and derived.
-function band({ d3, core, svg, box: { left, right, top, tall, bottom, log } }) {
+function band({ d3, core, svg, box: { left, right, top, tall, bottom, log, isNarrow } }) {
   const crash = svg.append("g").attr("aria-hidden", "true");
   const [ground, hatch] = [crash.append("rect").attr("class", "rmsn-crash"),
     crash.append("path").attr("class", "rmsn-hatch")];
@@ -213,7 +212,7 @@ function band({ d3, core, svg, box: { left, right, top, tall, bottom, log } }) {
   const line = (name, sign) => d3.line().x(x).y((d) => y(d[name].mean + sign * d[name].sd));
   const area = d3.area().x(x).y0((d) => y(d.seen.mean - d.seen.sd))
     .y1((d) => y(d.seen.mean + d.seen.sd));
-  const shapes = [["rmsn-spread", area], ["rmsn-curve is-rms", line("seen", 0)],
+  const shapes = [["rmsn-seen", area], ["rmsn-curve is-rms", line("seen", 0)],
     ["rmsn-law-line", line("law", 1)], ["rmsn-law-line", line("law", -1)]];
   const paths = clip.selectAll("path").data(shapes).join("path").attr("class", ([cls]) => cls);
   const label = svg.append("text").attr("class", "rmsn-label is-small is-wrong rmsn-halo")
@@ -226,7 +225,8 @@ function band({ d3, core, svg, box: { left, right, top, tall, bottom, log } }) {
     const end = n < 100 ? log(100 / n) : left;
     core.put(ground, { x: () => left, y: () => top, width: () => end - left, height: () => tall });
     core.put(hatch, { d: () => core.stripes([left, end], [top, bottom]) });
-    core.say(label.node(), n < 100 ? "int(np) = 0: 2019 divides by 0" : "");
+    const text = isNarrow ? "int(np) = 0" : "int(np) = 0: 2019 divides by 0";
+    core.say(label.node(), n < 100 ? text : "");
   };
 }
 
@@ -237,7 +237,7 @@ function side({ d3, core, svg, box: { edge, end, top, tall } }) {
   const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", edge).attr("y", top)
     .attr("width", end - edge).attr("height", tall).attr("aria-hidden", "true");
   const y = d3.scaleLinear([0, TOP], [tall, 0]);
-  const bars = clip.append("path").attr("class", "rmsn-spread");
+  const bars = clip.append("path").attr("class", "rmsn-seen");
   const curve = clip.append("path").attr("class", "rmsn-law-line");
   const beyond = svg.append("text").attr("class", "rmsn-label is-small is-rms rmsn-halo")
     .attr("aria-hidden", "true").attr("x", edge).attr("y", top + 14);

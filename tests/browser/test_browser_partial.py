@@ -92,7 +92,7 @@ def test_partial_does_what_the_buttons_promise(alone):
         "6.25% of 8": ((0.0625, 8, "normal"), r"^int\(8 × 0\.0625\) is 0: .* divides by zero"),
         "29% of 100": ((0.29, 100, "normal"), r"just below 29: the 2019 code takes 28"),
         "Sorted": ((0.0625, 1024, "largest"), r"times too small\. The first 64 are no sample"),
-        "6.25% of 1024": ((0.0625, 1024, "normal"), r"% too small and \d+% too large"),
+        "Reset": ((0.0625, 1024, "normal"), r"% too small and \d+% too large"),
     }.items():
         found.get_by_role("button", name=button).click()
         page.wait_for_timeout(100)
