@@ -24,5 +24,5 @@ def test_measure_times_every_rung() -> None:
 
 
 def test_an_unknown_task_lists_the_tasks() -> None:
-    with pytest.raises(ValueError, match="nothing measures 'x'; there are: numpy_ladder"):
+    with pytest.raises(ValueError, match=r"nothing measures 'x'; there are: .*numpy_ladder"):
         measure_of("x")
