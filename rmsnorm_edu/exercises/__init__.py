@@ -12,6 +12,7 @@ from rmsnorm_edu.exercises import (
     numpy_,
     precision,
     pytorch_module,
+    recurrent,
     testing,
     why_normalise,
 )
@@ -28,6 +29,7 @@ EXERCISES: dict[str, Exercise] = {
     **precision.EXERCISES,
     **testing.EXERCISES,
     **pytorch_module.EXERCISES,
+    **recurrent.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken
