@@ -114,6 +114,36 @@ def _called(cell, parameters):
     return lambda *args: torch.func.functional_call(cell, parameters, args)
 
 
+@pytest.mark.equation("joint-rms")
+def test_two_gates_share_one_rms() -> None:
+    """RMS([a | c])² is the mean of the two: so one gate's growth makes the other smaller."""
+    a, c = np.random.default_rng(0).normal(0.5, [[1.0], [3.0]], (2, 6))
+    joint = reference.rms(np.concatenate([a, c]))
+    np.testing.assert_allclose(joint**2, (reference.rms(a) ** 2 + reference.rms(c) ** 2) / 2)
+    norm = made(NormGRU).norm_hh_gates
+    before, after = (norm(torch.tensor(np.concatenate([f * a, c]))) for f in (1, 10))
+    shrunk = after[6:] / before[6:]
+    expected = joint / reference.rms(np.concatenate([10 * a, c]))
+    torch.testing.assert_close(
+        shrunk, torch.full((6,), float(expected)).double(), rtol=1e-5, atol=0
+    )
+
+
+@pytest.mark.equation("norm-at-zero")
+def test_the_slope_of_a_norm_at_zero() -> None:
+    """At 0 the Jacobian is diag(weight) / √eps; a row far below √eps is multiplied by it."""
+    norm = made(NormGRU).norm_hh_candidate
+    slope = norm.weight.detach() / 1e-5**0.5
+    zero = torch.zeros(HIDDEN, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(norm, zero)
+    torch.testing.assert_close(jacobian, torch.diag(slope), rtol=1e-14, atol=0)
+    exact = reference.rms_norm_jvp(np.eye(HIDDEN), np.zeros((HIDDEN, HIDDEN)),
+                                   norm.weight.detach().numpy(), eps=1e-5)  # fmt: skip
+    np.testing.assert_allclose(jacobian.numpy(), exact, rtol=1e-14)
+    small = torch.linspace(-1e-6, 2e-6, HIDDEN, dtype=torch.float64)
+    torch.testing.assert_close(norm(small), slope * small, rtol=1e-6, atol=0)
+
+
 @each_kind
 def test_a_first_state_of_zero_is_amplified(kind) -> None:
     """At h = 0 the norm of h U is h U / √eps: the gradient grows with 1/√eps, until eps counts."""

@@ -88,14 +88,18 @@ class NormGRU(Cell):
         candidate = self.norm_ih_candidate(x @ self.weight_ih_candidate + self.bias_candidate)
         return gates, candidate
 
-    def step(self, projected: Tensors, state: Tensors, mask: Tensor | None = None) -> Tensors:
-        """One step: `project`'s two parts (B, …) and the state (h,) before it → (h,) after it."""
-        gates_of_x, candidate_of_x = projected
-        (h,) = state
-        gates = torch.sigmoid(gates_of_x + self.norm_hh_gates(h @ self.weight_hh_gates))
-        r, u = gates.chunk(2, dim=-1)
-        from_state = self.norm_hh_candidate(h @ self.weight_hh_candidate)
-        candidate = torch.tanh(candidate_of_x + r * from_state)
+    def step(
+        self,
+        projected: Tensors,
+        state: Tensors,
+        mask: Tensor | None = None,
+    ) -> Tensors:
+        """From `project`'s parts at this step and (h,) to the next (h,)."""
+        (gates_x, candidate_x), (h,) = projected, state
+        gates_h = self.norm_hh_gates(h @ self.weight_hh_gates)
+        r, u = torch.sigmoid(gates_x + gates_h).chunk(2, dim=-1)
+        candidate_h = self.norm_hh_candidate(h @ self.weight_hh_candidate)
+        candidate = torch.tanh(candidate_x + r * candidate_h)
         h_next = u * h + (1 - u) * candidate
         return (mixed(mask, h_next, h).to(h.dtype),)
 
@@ -163,8 +167,13 @@ class NormLSTM(Cell):
         """The input's share of the four gates, (…, 4·hidden)."""
         return (self.norm_ih(x @ self.weight_ih + self.bias),)
 
-    def step(self, projected: Tensors, state: Tensors, mask: Tensor | None = None) -> Tensors:
-        """One step: `project`'s part (B, 4·hidden), the state (h, c) before it → (h, c) after."""
+    def step(
+        self,
+        projected: Tensors,
+        state: Tensors,
+        mask: Tensor | None = None,
+    ) -> Tensors:
+        """From `project`'s part at this step and (h, c) to the next (h, c)."""
         h, c = state
         z = projected[0] + self.norm_hh(h @ self.weight_hh) + self.bias
         *gates, candidate = z.chunk(4, dim=-1)
