@@ -68,7 +68,7 @@ function groupedBars({ d3, core, svg, groups, bars, from, unit, limit, left, wid
 // The picture: what the norm gets, and below it the outputs; both panels have the same pixels for
 // a unit, so that to divide does not look like growing.
 export function panels({ d3, core, width, isNarrow, example }) {
-  const [left, top, unit, limits] = [22, 20, isNarrow ? 15 : 18, [5, 2.8]];
+  const [left, top, unit, limits] = [22, 20, isNarrow ? 12 : 18, [5, 2.8]];
   const base = top + 2 * limits[0] * unit + 34;
   const foot = base + 2 * limits[1] * unit;
   const svg = core.picture(d3, width, foot + 20, "The outputs of four examples");

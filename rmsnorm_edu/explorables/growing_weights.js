@@ -187,12 +187,12 @@ function rows(core, { w, squares, turns }) {
 // --- the picture: drawn once for a width, then only attributes change
 function draw({ d3, core, width, start, set, now }) {
   const isWide = width >= 560;
-  const side = Math.round(isWide ? width * 0.46 : Math.min(width, 280));
+  const side = Math.round(isWide ? width * 0.46 : Math.min(width, 250));
   const box = core.plane({
     core, d3, side, reach: 1, origin: [0.3, 0.72], label: "The path of w in the plane",
   });
   const charts = panels({
-    d3, core, width: isWide ? width - side - 24 : width, tall: isWide ? side : 270, start, set, now,
+    d3, core, width: isWide ? width - side - 24 : width, tall: isWide ? side : 240, start, set, now,
   });
   const path = wandering({ core, box });
   return {

@@ -252,6 +252,7 @@ function names({ core, labels, box, data, last }) {
     core.typeset(words.node(), text);
   };
   const [low, high] = [type.k[0] > SIZES[0], type.k[1] < SIZES[1] - 40];
+  let lowest = 0; // baseline of the words at the right
   const sides = [
     ["end", low ? x(type.k[0] - HALF) - 6 : left + 6, low, edges.low, type.least],
     ["start", high ? x(type.k[1] + HALF) + 6 : right - 4, high, edges.high, type.max],
@@ -266,10 +267,12 @@ function names({ core, labels, box, data, last }) {
     const far = isNarrow ? [side, value] : [`${side} ${value}`];
     const from = down + 12 + 16 * Math.max(2, lines.length);
     [`no ${dtype}`, ...far].forEach((line, j) => label("", anchor, at, from + 16 * j, line));
+    lowest = from + 16 * far.length;
   });
   const [anchor, at] = high ? sides[1] : ["middle", x(-30)];
   const bound = `bound ${core.number(cell.bound)} u`;
-  label("", anchor, at, y(cell.bound, type.u) + (high ? 4 : -7), bound);
+  const line = y(cell.bound, type.u);
+  label("is-ink", anchor, at, high ? Math.max(line + 4, lowest + 24) : line - 7, bound);
   const { label: name } = data.conventions[last.convention];
   core.words(labels, 0, 30, [["is-rms", `● ${name}`],
     ...(last.convention === "torch" ? [] : [["is-none", "● torch"]])]).classed("is-small", true);
