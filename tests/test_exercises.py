@@ -66,6 +66,7 @@ EVIDENCE = {
     "convict_std": ([10.0, 11.0, 12.0], [[1.0, 2.0, 4.0], [-5.0, -6.0, -5.5]], [5.0, 5.0]),
     "convict_half_sum": (np.full(4096, 3.0), np.ones((2, 3000)), np.linspace(0.5, 1, 9000)),
     "convict_prescaled_eps": ([1e-3, -1e-3, 1e-3], [[1e-9, 0.0]], [0.002, 0.002]),
+    "convict_local_statistics": ([3.0, -1.0, 0.1, 0.2], [[1.0, 0.0]], np.arange(1.0, 25.0)),
     "convict_weight_twice": (
         [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
         [[1.0, 1.0], [3.0, -4.0], [-1.5, 2.0]],
@@ -92,6 +93,8 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_half_sum", np.linspace(-2e4, 1e4, 50)),
         ("convict_prescaled_eps", [0.5, 0.7]),
         ("convict_prescaled_eps", [300.0, -5.0]),
+        ("convict_local_statistics", [1.0, 2.0, 3.0]),  # raises: nobody is misled
+        ("convict_local_statistics", [[5.0, 1.0, 1.0, -5.0], [0.2, 0.2, -0.2, 0.2]]),
         ("convict_padding", [[1.0, -2.0], [3.0, 0.5]]),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
         ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
@@ -151,6 +154,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["gradients"] = "convict_weight_twice"
     names["precision"] = "convict_half_sum"
     names["testing"] = "convict_padding"
+    names["partial"] = "convict_local_statistics"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:

@@ -10,6 +10,7 @@ from rmsnorm_edu.exercises import (
     invariance,
     layernorm_to_rmsnorm,
     numpy_,
+    partial,
     precision,
     pytorch_module,
     recurrent,
@@ -29,6 +30,7 @@ EXERCISES: dict[str, Exercise] = {
     **precision.EXERCISES,
     **testing.EXERCISES,
     **pytorch_module.EXERCISES,
+    **partial.EXERCISES,
     **recurrent.EXERCISES,
 }
 broken: dict[str, Norm] = {
