@@ -234,14 +234,13 @@ function outputs({ d3, core, svg, box, data: { shown } }) {
   const hatch = group.append("path").attr("class", "rmsn-hatch");
   const features = d3.range(1, shown + 1);
   const each = (values, write) => features.map((i) => write(values[i - 1], x(i))).join("");
-  const finite = (v) => (Number.isFinite(v) ? v : 0);
   return ({ both, ulps: found }) => {
     const isLost = both.some((family) => family.isLost);
     title.data([`■ ${both[0].label}`, `– ${both[1].label}`]).text((text) => text);
-    core.put(bars, { d: () => each(both[0].y, (v, at) =>
-      `M${at - wide / 2},${y(0)}h${wide}V${y(finite(v))}h${-wide}z`) });
-    core.put(marks, { d: () => each(both[1].y, (v, at) =>
-      `M${at - wide * 0.72},${y(finite(v))}h${wide * 1.44}`) });
+    core.put(bars, { d: () => each(both[0].y, (v, at) => (Number.isFinite(v)
+      ? `M${at - wide / 2},${y(0)}h${wide}V${y(v)}h${-wide}z` : "")) });
+    core.put(marks, { d: () => each(both[1].y, (v, at) => (Number.isFinite(v)
+      ? `M${at - wide * 0.72},${y(v)}h${wide * 1.44}` : "")) });
     const isWrong = (u) => isLost || u === Infinity;
     far.forEach(([path, wrong]) => core.put(path, { d: () => each(found, (u, at) =>
       (u && isWrong(u) === wrong ? `M${at},${rail}V${ulps(u)}` : "")) }));
