@@ -280,6 +280,15 @@ def test_other_arguments_are_errors_that_say_the_fix() -> None:
         norm_after(nn.Conv1d(2, 3, 1))
     with pytest.raises(ValueError, match=r"3 modules; give Sequential\(layer, activation\)"):
         norm_after(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.ReLU()))
+    with pytest.raises(ValueError, match=r"0 modules; give Sequential\(layer, activation\)"):
+        norm_after(nn.Sequential())
+
+
+def test_a_helper_that_fails_leaves_the_bias() -> None:
+    layer = nn.Linear(2, 3)
+    with pytest.raises(TypeError, match="float is not a Module"):
+        norm_after(layer, 1e-6)
+    assert layer.bias is not None
 
 
 @pytest.mark.parametrize("layer", [ChannelRMSNorm(4, 1e-5), GroupRMSNorm(2, 4)])

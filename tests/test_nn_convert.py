@@ -71,6 +71,10 @@ def test_names_that_are_taken_or_missing_are_errors() -> None:
             convert({"a": one}, ["a", "b"])
         with pytest.raises(ValueError, match="names has a key twice"):
             convert({"a": one}, ["a", "a"])
+        with pytest.raises(TypeError, match=r"names is the string 'a'; give a list, \['a'\]"):
+            convert({"a": one}, "a")
+    with pytest.raises(TypeError, match=r"norms is the string 'a'; give a list, \['a'\]"):
+        to_paper({"a.weight": one}, "a")
 
 
 def bfloat16_weights() -> torch.Tensor:
@@ -177,9 +181,12 @@ def test_a_predicate_takes_no_children_along() -> None:
     assert names_of(model, with_decay) == {"0.weight"}
 
 
-def test_a_negative_decay_is_an_error() -> None:
-    for wrong in (-0.1, float("nan")):
-        with pytest.raises(ValueError, match="give a number >= 0"):
+def test_a_decay_that_is_no_size_is_an_error() -> None:
+    for wrong in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="give a finite number >= 0"):
+            decay_groups(nn.Linear(2, 2), wrong)
+    for wrong in ("0.1", None, True):
+        with pytest.raises(TypeError, match=r"weight_decay = .*; give a number, like 0.1"):
             decay_groups(nn.Linear(2, 2), wrong)
 
 

@@ -3,14 +3,16 @@
 import copy
 import io
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounter
 
 from rmsnorm_edu import reference
-from rmsnorm_edu.nn import NormGRU, NormLSTM
+from rmsnorm_edu.nn import NormGRU, NormLSTM, _cell
 
 KINDS = [NormGRU, NormLSTM]
 NORMS = ["rms", "layer", None]
@@ -288,6 +290,8 @@ def test_autocast_keeps_the_type_of_x(kind, x_type) -> None:
         (ValueError, r"mask has the shape \(4,\); give \(T, B\) = \(4, 3\)",
          lambda c: c(_o(4, 3, 5), _o(4))),
         (TypeError, "mask is torch.complex", lambda c: c(_o(4, 3, 5), _o(4, 3) * 1j)),
+        (TypeError, "mask is ndarray; give a tensor", lambda c: c(_o(4, 3, 5), np.ones((4, 3)))),
+        (TypeError, "h0 is list; give a tensor", lambda c: c(_o(4, 3, 5), None, [0.0] * 6)),
         (ValueError, r"h0 has the shape \(1, 3, 6\); .*take h0\[0\]",
          lambda c: c(_o(4, 3, 5), None, _o(1, 3, 6))),
         (ValueError, r"h0 has the shape \(1, 6\); .*\(3, 6\)",
@@ -397,6 +401,15 @@ def test_tensors_keep_their_type(kind, dtype) -> None:
     assert all(p.requires_grad and p.is_leaf for p in again.parameters())
 
 
+def test_arrays_in_another_byte_order_are_read() -> None:
+    """Files of numbers are big-endian on some machines; torch takes the machine's order alone."""
+    old = made(NormLSTM).to_original()
+    again = NormLSTM.from_original(
+        {name: p.detach().numpy().astype(">f8") for name, p in old.items()}
+    )
+    assert all(torch.equal(again.to_original()[name], p) for name, p in old.items())
+
+
 @pytest.mark.parametrize(
     ("error", "message", "norm", "change"),
     [
@@ -409,6 +422,8 @@ def test_tensors_keep_their_type(kind, dtype) -> None:
         (ValueError, r"W has the shape \(5,\); give a matrix", "rms", {"W": np.ones(5)}),
         (TypeError, "several types.*'b': 'torch.float32'", "rms", {"b": np.ones(12, np.float32)}),
         (TypeError, "bx is torch.int64; give floats", "rms", {"bx": np.ones(6, np.int64)}),
+        (TypeError, "bx is str; give an array of floats", "rms", {"bx": "zeros"}),
+        (TypeError, "bx is list; give an array of floats", "rms", {"bx": [1.0, [2.0]]}),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_listed(error, message, norm, change) -> None:
@@ -441,11 +456,25 @@ def test_print_and_meta() -> None:
     assert cell(torch.ones(4, 3, 5, device="meta"))[1].shape == (4, 3, 6)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @each_kind
-def test_the_whole_layer_traces_without_a_break(kind) -> None:
-    cell, x = made(kind), sequence(steps=2)
+def test_the_whole_layer_traces_without_a_break(kind, compiled) -> None:
+    cell, x = made(kind, compiled=compiled), sequence(steps=2)
     traced = torch.compile(cell, backend="eager", fullgraph=True)
+    cell.compiled = False
     assert torch.equal(states(traced, x), states(cell, x))
+    torch.compiler.reset()
+
+
+@torch.no_grad()
+def test_the_compiler_keeps_a_graph_for_every_kind_of_cell(monkeypatch) -> None:
+    """More than the eight of one code, after which it would compile no more and say nothing."""
+    graphs = CompileCounter()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=graphs))
+    for size in range(1, 11):
+        NormGRU(INPUT, size, compiled=True)(sequence(dtype=torch.float32, steps=1))
+    assert graphs.frame_count == 10
+    _cell._compiled.cache_clear()
     torch.compiler.reset()
 
 

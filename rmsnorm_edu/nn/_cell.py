@@ -6,6 +6,7 @@ and `step` (one step of the recurrence).
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import FunctionType
 from typing import Any, ClassVar, Self, SupportsIndex
 
 import torch
@@ -101,7 +102,9 @@ class Cell(torch.nn.Module):
             return tuple(none + s[None][:0] for s in state)
         masks = len(x) * (None,) if mask is None else mask.unbind()
         parts = zip(*(part.unbind() for part in projected), strict=True)
-        step = _compiled(type(self).step) if self.compiled else type(self).step
+        step = type(self).step
+        if self.compiled and not torch.compiler.is_compiling():
+            step = _compiled(step, self.norm, self.hidden_size)
         states = []
         for part, at_step in zip(parts, masks, strict=True):
             state = step(self, part, state, at_step)
@@ -162,5 +165,13 @@ def _draw(block: Tensor, fill: Callable[[Tensor], object]) -> None:
 
 
 @cache
-def _compiled(step: Callable[..., Tensors]) -> Callable[..., Tensors]:
-    return torch.compile(step)
+def _compiled(
+    step: Callable[..., Tensors], norm: str | None, hidden_size: int
+) -> Callable[..., Tensors]:
+    """The step compiled, for each norm and size from a copy of its code.
+
+    The compiler keeps eight variants of one code, and runs it eagerly after that. A mask or none,
+    a state with a gradient or none, training or not: one cell alone has six.
+    """
+    code, defaults = step.__code__.replace(), step.__defaults__
+    return torch.compile(FunctionType(code, step.__globals__, step.__name__, defaults))

@@ -32,6 +32,7 @@ def first_state(given: Tensor | None, name: str, x: Tensor, hidden: int) -> Tens
     examples = x.shape[1]
     if given is None:
         return x.new_zeros(examples, hidden)
+    _check_tensor(given, name)
     shape = tuple(given.shape)
     if shape not in ((examples, hidden), (hidden,)):
         squeezed = f"; take {name}[0]" if shape == (1, examples, hidden) else ""
@@ -48,6 +49,7 @@ def checked_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
     """The mask as (T, B) in x's type, or None; a last axis of 1 is dropped, as in 2019."""
     if mask is None:
         return None
+    _check_tensor(mask, "mask")
     steps, examples = x.shape[:2]
     if tuple(mask.shape) not in ((steps, examples), (steps, examples, 1)):
         turned = "; take mask.T" if tuple(mask.shape) == (examples, steps) else ""
@@ -58,6 +60,12 @@ def checked_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
     if mask.dtype.is_complex:
         raise TypeError(f"mask is {mask.dtype}; give floats between 0 and 1, or bool")
     return mask.reshape(steps, examples).to(x.dtype)
+
+
+def _check_tensor(given: Any, name: str) -> None:
+    if not isinstance(given, Tensor):
+        kind = type(given).__name__
+        raise TypeError(f"{name} is {kind}; give a tensor, torch.as_tensor({name})")
 
 
 def _shape(x: Tensor) -> tuple[int, ...]:

@@ -56,11 +56,16 @@ def check_shapes(tensors: Mapping[str, Tensor], wanted: Mapping[str, tuple[int, 
         raise ValueError(f"{'; '.join(wrong)} (input size and hidden size: rows of W and of U)")
 
 
+def _from_numpy(name: str, value: Any) -> Tensor:
+    try:
+        array = np.array(value, order="C")
+        return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+    except (TypeError, ValueError) as error:  # torch names the types it takes, not the parameter
+        raise TypeError(f"{name} is {type(value).__name__}; give an array of floats") from error
+
+
 def _copied(name: str, value: Any) -> Tensor:
-    if isinstance(value, Tensor):
-        tensor = value.detach().clone()
-    else:
-        tensor = torch.from_numpy(np.array(value, order="C"))
+    tensor = value.detach().clone() if isinstance(value, Tensor) else _from_numpy(name, value)
     if not tensor.is_floating_point():
         raise TypeError(f"{name} is {tensor.dtype}; give floats")
     return tensor

@@ -181,16 +181,17 @@ def norm_after(layer: Linear | Conv2d | Sequential, norm: Module | None = None) 
     if norm is None:
         channels = inner.out_features if isinstance(inner, Linear) else inner.out_channels
         norm = ChannelRMSNorm(channels, device=inner.weight.device, dtype=inner.weight.dtype)
-    inner.bias = None
-    return Sequential(inner, norm, *activation)
+    wrapped = Sequential(inner, norm, *activation)
+    inner.bias = None  # after what may fail
+    return wrapped
 
 
 def _parts(layer: Module) -> tuple[Linear | Conv2d, list[Module]]:
+    if isinstance(layer, Sequential) and len(layer) != 2:
+        raise ValueError(f"layer has {len(layer)} modules; give Sequential(layer, activation)")
     inner, *activation = layer if isinstance(layer, Sequential) else [layer]
     if not isinstance(inner, Linear | Conv2d):
         raise TypeError(f"layer is a {type(inner).__name__}; give a Linear or a Conv2d")
-    if isinstance(layer, Sequential) and len(layer) != 2:
-        raise ValueError(f"layer has {len(layer)} modules; give Sequential(layer, activation)")
     return inner, activation
 
 

@@ -4,7 +4,9 @@ Nothing in the numbers of a file says which gain it holds, w or 1 + w: the calle
 each conversion has a direction in its name, and is asked for once.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import torch
@@ -41,7 +43,7 @@ def to_paper(state_dict: Mapping[str, Tensor], norms: Iterable[str] = ("",)) -> 
     >>> sorted(to_paper({"norm.weight": torch.ones(2), "linear.weight": torch.ones(2)}, ["norm"]))
     ['linear.weight', 'norm.scale']
     """
-    prefixes = [f"{name}." if name else "" for name in norms]
+    prefixes = [f"{name}." if name else "" for name in _listed(norms, "norms")]
     _check_present(state_dict, [f"{prefix}weight" for prefix in prefixes])
     inside = [prefix + leaf for prefix in prefixes for leaf in _THEIRS]
     return _renamed(state_dict, {key: _with_leaf(key, _THEIRS) for key in inside})
@@ -75,7 +77,7 @@ def to_one_plus(
     >>> to_one_plus({"norm.weight": torch.tensor([1.5])}, ["norm.weight"])
     {'norm.weight': tensor([0.5000])}
     """
-    shifted = _shifted(state_dict, names := list(names), -1.0)
+    shifted = _shifted(state_dict, names := _listed(names, "names"), -1.0)
     return shifted | {name: shifted[name].to(dtype) for name in names if dtype is not None}
 
 
@@ -98,8 +100,11 @@ def decay_groups(
     >>> [len(group["params"]) for group in decay_groups(model, 0.1)]
     [1, 2]
     """
-    if not weight_decay >= 0:
-        raise ValueError(f"weight_decay = {weight_decay}; give a number >= 0, like 0.1")
+    if isinstance(weight_decay, bool) or not isinstance(weight_decay, Real):
+        kind = type(weight_decay).__name__
+        raise TypeError(f"weight_decay = {weight_decay!r} is {kind}; give a number, like 0.1")
+    if not 0 <= weight_decay < math.inf:
+        raise ValueError(f"weight_decay = {weight_decay}; give a finite number >= 0, like 0.1")
     of_norms = {
         id(parameter)
         for module in model.modules()
@@ -137,11 +142,17 @@ def _renamed(state_dict: Mapping[str, Tensor], names: Mapping[str, str]) -> dict
 def _shifted(
     state_dict: Mapping[str, Tensor], names: Iterable[str], by: float
 ) -> dict[str, Tensor]:
-    names = list(names)
+    names = _listed(names, "names")
     _check_present(state_dict, names)
     if len(set(names)) < len(names):
         raise ValueError(f"names has a key twice: {sorted(names)}; name each once")
     return dict(state_dict) | {name: _added(state_dict[name], by) for name in names}
+
+
+def _listed(names: Iterable[str], what: str) -> list[str]:
+    if isinstance(names, str):  # its letters would be taken for names
+        raise TypeError(f"{what} is the string {names!r}; give a list, [{names!r}]")
+    return list(names)
 
 
 def _added(w: Tensor, by: float) -> Tensor:

@@ -33,7 +33,7 @@ class NormGRU(Cell):
     `norm` is "rms", "layer" or None; `p`, for "rms" alone, is the share of each normalised vector
     from whose first int(n·p) features the mean square is taken: n is 2·hidden or hidden, and the
     rounding is down, as in the 2019 code. Statistics are computed in float32 or wider.
-    `compiled=True` passes the step through `torch.compile`.
+    `compiled=True` passes the step through `torch.compile`, which gives no second derivatives.
 
     Parameters: the state's blocks start orthogonal, the input's uniform in ±0.1 (orthogonal where
     square), biases 0, the norms' weights 1. Each block is a draw of its own from torch's
