@@ -94,7 +94,7 @@ def enough(wanted: float, n: SupportsIndex | None = None) -> int:
         raise TypeError(f"wanted = {wanted!r} is {type(wanted).__name__}; give a number, like 0.1")
     if not 1e-6 <= wanted < math.inf:
         raise ValueError(f"wanted = {wanted}; give a standard deviation of at least 1e-6, like 0.1")
-    low, high = 0, math.ceil(1 / wanted**2) + 1 if n is None else positive(n, "n")
+    low, high = 0, math.ceil((1 / wanted) ** 2) + 1 if n is None else positive(n, "n")
     while high - low > 1:  # sd falls with k, and sd(high) is small enough
         middle = (low + high) // 2
         low, high = (low, middle) if sd(middle, n) <= wanted else (middle, high)

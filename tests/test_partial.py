@@ -201,6 +201,10 @@ def test_enough_is_the_fewest(wanted: float, n: int | None) -> None:
     assert k == 1 or partial.sd(k - 1, n) > wanted
 
 
+def test_one_feature_is_enough_for_any_large_deviation() -> None:
+    assert partial.enough(1e300) == 1
+
+
 def test_the_density_is_zero_where_r_cannot_be() -> None:
     r = np.array([[-1.0, 0.0], [2.0, 5.0], [np.inf, -np.inf]])
     assert partial.density(r, 4, 8).tolist() == [[0, 0], [0, 0], [0, 0]]
