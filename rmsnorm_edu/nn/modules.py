@@ -25,8 +25,10 @@ class RMSNorm(nn.Module):
     stands, what is rounded and the type of the result. `backend` is "auto" or "eager".
 
     The statistic is computed in float32 at least, also under autocast; with "torch" the result
-    has x's type whatever the weight's. state_dict: `weight` (and `bias`), as torch's. Raises
-    ValueError for sizes and words that do not fit, and TypeError for an x that is not float.
+    has x's type whatever the weight's. state_dict: `weight` (and `bias`), as torch's.
+    torch.compile takes the layer whole; in half precision it drops a convention's roundings on
+    the way, a last bit, unless its option emulate_precision_casts is on. Raises ValueError for
+    sizes and words that do not fit, and TypeError for an x that is not float.
     Source: Zhang & Sennrich 2019, equation (4); torch 2.13, nn.RMSNorm.
 
     >>> RMSNorm(4, p=0.5)
