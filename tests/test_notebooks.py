@@ -215,6 +215,11 @@ def test_unused_value_and_unknown_extra(facts):
     assert problem.startswith("book/a/page: pyproject.toml has no extra 'magic'")
 
 
+def test_a_page_with_no_code_yet_gets_its_setup_cell_at_the_end(facts):
+    nb, problems = export(facts, "# A heading {glue:text}`share`")
+    assert (problems, [cell.cell_type for cell in nb.cells]) == ([], ["markdown", "code"])
+
+
 def test_links_are_absolute_once_the_address_is_known(facts):
     published = {**PROJECT, "urls": {"Repository": "https://github.com/o/r"}}
     known = book_facts.Facts(**{**vars(facts), "project": published})

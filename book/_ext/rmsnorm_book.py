@@ -60,13 +60,17 @@ def repository():
 
 
 def execution(app, config):
-    """Kernels see this checkout's package and know that they build the book."""
+    """Kernels see this checkout's package, know that they build the book, and use one thread.
+
+    With more, sums may be taken in another order on another machine, and a busy one waits for them.
+    """
     cache = Path(app.outdir).parent / ".jupyter_cache" / package_digest()
     config.nb_execution_cache_path = str(cache)
     config.nb_execution_mode = os.environ.get("BOOK_EXECUTE", config.nb_execution_mode)
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     os.environ["RMSNORM_BOOK"] = "1"
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
     if zmq.has("curve"):  # without encryption each kernel prints a warning into the build
         KernelManager.transport_encryption.default_value = "auto"
 
