@@ -11,7 +11,7 @@ from torch import Tensor
 from rmsnorm_edu.nn import _arithmetic
 from rmsnorm_edu.nn._arithmetic import Gradients, Rule
 
-BLOCK = 2**19  # bytes of a block of x: with dy, dx and one product it fits the caches of two cores
+BLOCK = 2**19  # bytes of x for each thread: the size of a core's own cache
 
 
 def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -62,8 +62,10 @@ def _vjp_of_block(
 
 
 def _blocks(x: Tensor) -> Iterator[slice]:
-    """Slices of the rows of x: blocks of `BLOCK` bytes on a CPU, elsewhere all rows at once."""
+    """Slices of the rows of x: a block for all threads on a CPU, elsewhere all rows at once."""
     rows, n = x.shape
-    in_a_block = max(1, BLOCK // (4 * n)) if x.device.type == "cpu" else max(1, rows)
-    for start in range(0, rows, in_a_block):
-        yield slice(start, min(rows, start + in_a_block))
+    size = rows
+    if x.device.type == "cpu":
+        size = BLOCK * torch.get_num_threads() // (4 * n)
+    for start in range(0, rows, max(1, size)):
+        yield slice(start, min(rows, start + max(1, size)))
