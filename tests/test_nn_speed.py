@@ -27,8 +27,8 @@ def test_measure_has_a_time_for_every_method(monkeypatch) -> None:
 
 
 def test_no_more_memory_than_torch() -> None:
-    """y and dx of 16 MB each, and less than 8 MB beside them; torch needs six times 16."""
+    """y and dx of 16 MB each, and less than 16 MB beside them; torch needs six times 16."""
     ballast = torch.ones(2**26)  # what this process holds does not count
     ours = nn_speed.peak("nn.RMSNorm", 1024, 4096)
-    assert 2 * 16 <= ours <= 2 * 16 + 8
+    assert 2 * 16 <= ours <= 3 * 16
     assert ballast[0] == 1

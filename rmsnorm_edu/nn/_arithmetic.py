@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from rmsnorm_edu._dialects import Convention
 
-Gradients = tuple[Tensor, Tensor | None, Tensor]  # dx, dweight, dbias
+Gradients = tuple[Tensor, Tensor | None]  # dx, dweight
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,19 @@ def _divisor(rule: Rule, a: Tensor, narrow: torch.dtype) -> Tensor:
     def kept(place: str, value: Tensor) -> Tensor:
         return value.to(narrow).to(a.dtype) if place in c.rounds else value
 
-    eps = _eps(rule, a.dtype)
-    eps = _rounded(eps, narrow) if "eps" in c.rounds else eps
+    added = _rounded(eps(rule, a.dtype), narrow) if "eps" in c.rounds else eps(rule, a.dtype)
     first = a[..., : rule.k]
     if c.eps_outside:
         norm = kept("norm", norm_of_rows(first))
         if c.eps_floor:
-            return norm.clamp(min=eps)
-        return kept("divisor", kept("rms", norm * rule.k**-0.5) + eps)
+            return norm.clamp(min=added)
+        return kept("divisor", kept("rms", norm * rule.k**-0.5) + added)
     squares = kept("square", first * first)
     if "total" in c.rounds:
         mean = kept("total", sum_of_rows(squares)) / rule.k
     else:
-        mean = _mean_of_rows(squares, torch.float64 if c.sums == "float64" else a.dtype)
-    total = kept("sum", kept("mean", mean) + eps)
+        mean = mean_of_rows(squares, torch.float64 if c.sums == "float64" else a.dtype)
+    total = kept("sum", kept("mean", mean) + added)
     return total.sqrt() if c.divides else kept("rstd", total.rsqrt())
 
 
@@ -111,7 +110,8 @@ def sum_of_rows(a: Tensor) -> Tensor:
     return _of_rows(lambda rows: rows.sum(-1, keepdim=True), a)
 
 
-def _mean_of_rows(a: Tensor, dtype: torch.dtype) -> Tensor:
+def mean_of_rows(a: Tensor, dtype: torch.dtype) -> Tensor:
+    """The mean of each row, (..., 1), summed in `dtype`, in a's type."""
     return _of_rows(lambda rows: rows.mean(-1, keepdim=True, dtype=dtype), a).to(a.dtype)
 
 
@@ -122,7 +122,8 @@ def _of_rows(reduced: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
     return reduced(a)
 
 
-def _eps(rule: Rule, wide: torch.dtype) -> float:
+def eps(rule: Rule, wide: torch.dtype) -> float:
+    """The rule's ε for rows computed in the type `wide`."""
     return torch.finfo(wide).eps if rule.eps is None else rule.eps
 
 
@@ -178,7 +179,7 @@ def root(rule: Rule, x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, 
     norm = norm_of_rows(a[..., : rule.k])
     if c.eps_floor:  # the floor is where the unrounded norm is below it
         rstd = rstd * math.sqrt(rule.k)
-        return a, rstd, torch.where(norm > _eps(rule, a.dtype), rstd / rule.k, 0.0)
+        return a, rstd, torch.where(norm > eps(rule, a.dtype), rstd / rule.k, 0.0)
     slope = rule.k**-0.5 / torch.where(norm == 0, 1.0, norm)
     return a, rstd, torch.where(norm == 0, 0.0, slope)
 
@@ -190,10 +191,10 @@ def gain(c: Convention, x: Tensor, weight: Tensor | None) -> Tensor | None:
 
 
 def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
-    """Gradients (dx, dweight, dbias) of Σ dy·y, the last two summed over the rows.
+    """Gradients (dx, dweight) of Σ dy·y, dweight summed over the rows.
 
     With u = dy·g: dxᵢ = uᵢ/D − slope · aᵢ Σⱼ uⱼaⱼ / D² for the first k, uᵢ/D beyond;
-    dweight = Σ dy·a/D, dbias = Σ dy.
+    dweight = Σ dy·a/D.
     """
     a, rstd, slope = root(rule, x, weight)
     g = gain(rule.convention, x, weight)
@@ -201,8 +202,7 @@ def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
     u, along = (dy, dy * a) if g is None else (dy * g, dy * a * g)
     share = sum_of_rows(along) * (rstd * rstd * slope)
     dx = torch.addcmul(u * rstd, first(rule, a), share, value=-1).to(x.dtype)
-    dweight = None if weight is None else (dy * a * rstd).sum(-2).to(weight.dtype)
-    return dx, dweight, dy.sum(-2)
+    return dx, None if weight is None else (dy * a * rstd).sum(-2).to(weight.dtype)
 
 
 def widest(dy: Tensor, x: Tensor, weight: Tensor | None) -> torch.dtype:

@@ -11,29 +11,55 @@ from torch import Tensor
 from rmsnorm_edu.nn import _arithmetic
 from rmsnorm_edu.nn._arithmetic import Gradients, Rule
 
-BLOCK = 2**19  # bytes of x for each thread: the size of a core's own cache
+# Bytes of x for each thread. x, dy, dx and one product fit a shared cache; smaller ones would fit a
+# core's own, but threads meet after every step, and wait long where other programs run.
+BLOCK = 2**22
 
 
 def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """`_arithmetic.forward` of x (rows, n), bit for bit."""
-    blocks = list(_blocks(x))
-    if len(blocks) <= 1:
-        return _arithmetic.forward(rule, x, weight, bias)
-    dtype = _arithmetic.forward(rule, x[:0], weight, bias).dtype
+    in_place = _rounds_nothing(rule, x, weight, bias)
+    dtype = x.dtype if in_place else _arithmetic.forward(rule, x[:0], weight, bias).dtype
     y = torch.empty(x.shape, dtype=dtype, device=x.device)
-    for rows in blocks:
-        y[rows] = _arithmetic.forward(rule, x[rows], weight, bias)
+    for rows in _blocks(x):
+        if in_place:
+            _forward_of_block(rule, x[rows], weight, bias, y[rows])
+        else:
+            y[rows] = _arithmetic.forward(rule, x[rows], weight, bias)
     return y
 
 
+def _rounds_nothing(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> bool:
+    """Whether it is x · rsqrt(mean(x²) + ε) · gain + bias, all in one type, as most often."""
+    c = rule.convention
+    another_order = c.eps_outside or c.divides or c.gain_first or c.gain_with_rstd
+    given = {t.dtype for t in (x, weight, bias) if t is not None}
+    one_type = given == {_arithmetic.computing_type(x.dtype)}
+    return one_type and rule.k == x.shape[1] and not another_order and c.sums != "float64"
+
+
+def _forward_of_block(
+    rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None, y: Tensor
+) -> None:
+    """Write y, which holds the squares first: there is no other large intermediate result."""
+    torch.mul(x, x, out=y)
+    rstd = _arithmetic.mean_of_rows(y, y.dtype).add_(_arithmetic.eps(rule, y.dtype)).rsqrt_()
+    torch.mul(x, rstd, out=y)
+    gain = _arithmetic.gain(rule.convention, x, weight)
+    if gain is not None:
+        y.mul_(gain)
+    if bias is not None:
+        y.add_(bias)
+
+
 def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
-    """`_arithmetic.vjp`: dx bit for bit, dweight and dbias up to the order of their sums."""
+    """`_arithmetic.vjp`: dx bit for bit, dweight up to the order of its sum."""
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     wide = _arithmetic.widest(dy, x, weight)
-    dweight, dbias = torch.zeros((2, x.shape[1]), dtype=wide, device=x.device)
+    dweight = torch.zeros(x.shape[1], dtype=wide, device=x.device)
     for rows in _blocks(x):
-        _vjp_of_block(rule, dy[rows].to(wide), x[rows], weight, (dx[rows], dweight, dbias))
-    return dx, None if weight is None else dweight.to(weight.dtype), dbias
+        _vjp_of_block(rule, dy[rows].to(wide), x[rows], weight, dx[rows], dweight)
+    return dx, None if weight is None else dweight.to(weight.dtype)
 
 
 def _vjp_of_block(
@@ -41,15 +67,14 @@ def _vjp_of_block(
     dy: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    out: tuple[Tensor, Tensor, Tensor],
+    dx: Tensor,
+    dweight: Tensor,
 ) -> None:
-    """Write dx, and add the block's part to dweight and dbias; the steps of `_arithmetic.vjp`."""
-    dx, dweight, dbias = out
+    """Write dx, and add the block's part to dweight; the steps of `_arithmetic.vjp`."""
     a, rstd, slope = _arithmetic.root(rule, x, weight)
     gain = _arithmetic.gain(rule.convention, x, weight)
     product = dy * a
     dweight.addmv_(product.mT, rstd[:, 0].to(dy.dtype))
-    dbias.add_(dy.sum(0))
     if gain is not None:
         product.mul_(gain)
     share = _arithmetic.sum_of_rows(product) * (rstd * rstd * slope)

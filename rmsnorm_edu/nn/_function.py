@@ -46,8 +46,9 @@ class Norm(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         written_at_once = not torch.is_grad_enabled() and _is_plain(dy)
         vjp = _blocked.vjp if written_at_once else _arithmetic.vjp
-        dx, dweight, dbias = vjp(ctx.rule, dy, x, weight)
-        return dx, dweight, None if ctx.bias_type is None else dbias.to(ctx.bias_type), None
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dbias = None if ctx.bias_type is None else dy.sum(-2, dtype=wide).to(ctx.bias_type)
+        return *vjp(ctx.rule, dy, x, weight), dbias, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
