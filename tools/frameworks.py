@@ -37,6 +37,7 @@ from rmsnorm_edu import recorded, reference  # noqa: E402
 from rmsnorm_edu.benchmarks import framework_manners, frameworks, keras_faults  # noqa: E402
 
 RUNS = {  # what a reader calls it: the module here, and Keras' backend
+    "PyTorch": ("torch", ""),
     "Keras on TensorFlow": ("keras", "tensorflow"),
     "Keras on PyTorch": ("keras", "torch"),
     "Keras on JAX": ("keras", "jax"),
@@ -46,7 +47,12 @@ RUNS = {  # what a reader calls it: the module here, and Keras' backend
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # each case is compiled to run once
 SLOPES = {"identity": (1.0, 1.0), "relu": (0.0, 1.0), "lrelu": (0.1, 1.0)}  # below 0, from 0 on
-PACKAGES = {"keras": ("keras",), "flax": ("flax", "jax"), "pytensor": ("pytensor",)}
+PACKAGES = {
+    "torch": ("torch",),
+    "keras": ("keras",),
+    "flax": ("flax", "jax"),
+    "pytensor": ("pytensor",),
+}
 BACKENDS = {"tensorflow": "tensorflow_cpu", "torch": "torch", "jax": "jax"}
 
 
@@ -63,11 +69,12 @@ def one(title: str) -> dict[str, Any]:
     golden, failures = {}, []
     for group in GROUPS:
         golden[group] = _group(name, group, failures)
-    tests = pytest.main(["-q", str(ROOT / "tests" / "frameworks" / f"test_{name}.py")])
+    tests = ROOT / "tests" / "frameworks" / f"test_{name}.py"
+    failed = tests.exists() and pytest.main(["-q", str(tests)]) != 0  # PyTorch: in `make test`
     return {
         "versions": {package: version(package) for package in packages},
         "golden": {group: found for group, found in golden.items() if found},
-        "failures": failures + ["its own tests"] * (tests != 0),
+        "failures": failures + ["its own tests"] * failed,
         "manners": manners,
         "faults": faults,
         "one_input": frameworks.one_input(name),

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rmsnorm_edu.reference import partial_size
+
 Array = NDArray[Any]
 Function = Callable[..., Any]
 Backward = tuple[Array, list[Array]]
-WITH_CHANNELS = ("keras", "pytensor")  # have the Lasagne layer, too
+WITH_CHANNELS = ("torch", "keras", "pytensor")  # have the Lasagne layer, too
 
 
 def installed() -> list[str]:
@@ -23,6 +25,16 @@ def installed() -> list[str]:
     needs = {"torch": ["torch"], "keras": ["keras"], "flax": ["flax", "jax"]}
     needs["pytensor"] = ["pytensor"]
     return [name for name, parts in needs.items() if all(map(find_spec, parts))]
+
+
+def title(name: str) -> str:
+    """What a reader calls it: "PyTorch", "Keras on TensorFlow", …; Keras is imported for that."""
+    if name != "keras":
+        return {"torch": "PyTorch", "flax": "Flax", "pytensor": "PyTensor"}[name]
+    from rmsnorm_edu.frameworks.keras import keras
+
+    names = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
+    return f"Keras on {names[keras.backend.backend()]}"
 
 
 def differentiate(name: str, f: Function, arrays: Sequence[Array], dy: Array) -> Backward:
@@ -43,7 +55,16 @@ def layer(name: str, x: Array, given: Sequence[str], **options: Any) -> Function
 
 
 def channel_layer(name: str, x: Array, given: Sequence[str], eps: float) -> Function:
-    """The Lasagne layer of 2019, channels first, where a framework has it: keras, pytensor."""
+    """The Lasagne layer of 2019, channels first, in a framework of `WITH_CHANNELS`."""
+    if name == "torch":
+        import torch
+
+        from rmsnorm_edu import nn
+
+        affine = "weight" in given
+        norm = nn.ChannelRMSNorm(x.shape[1], eps, "bias" in given, elementwise_affine=affine)
+        call = torch.func.functional_call
+        return lambda x, *v: call(norm, dict(zip(given, v, strict=True)), (x,))
     if name == "keras":
         from rmsnorm_edu.frameworks import keras
 
@@ -75,10 +96,13 @@ def one_input(name: str) -> dict[str, list[Any]]:
 
 
 def _torch_layer(x: Array, given: tuple[str, ...], options: dict[str, Any]) -> Function:
-    from rmsnorm_edu.nn.functional import rms_norm
+    from rmsnorm_edu import nn
 
-    eps = options["eps"]
-    return lambda x, *v: rms_norm(x, eps=eps, **dict(zip(given, v, strict=True)))
+    p = options.get("p")
+    k = None if p is None else partial_size(x.shape[-1], p, options["rounding"])
+    convention = "paper_torch" if options.get("eps_outside") else "torch"
+    norm, chosen = nn.functional.rms_norm, {"eps": options["eps"], "convention": convention, "k": k}
+    return lambda x, *v: norm(x, **dict(zip(given, v, strict=True)), **chosen)
 
 
 def _keras_layer(x: Array, given: tuple[str, ...], options: dict[str, Any]) -> Function:
