@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rmsnorm_edu import precision, reference
-from rmsnorm_edu.benchmarks.frameworks import Array, Function, differentiate, stateless
+from rmsnorm_edu.benchmarks.frameworks import Array, Function, differentiate, stateless, title
 
 N = 8  # features of the norms that are asked
 WEIGHT = np.linspace(-2.0, 1.7, N).astype(np.float32)
@@ -41,7 +41,7 @@ class Norm:
 def ask(name: str) -> dict[str, dict[str, Any]]:
     """{layer: {question: answer}} for ``torch``, ``keras``, ``flax`` or ``pytensor``."""
     with _every_warning(name):
-        return {title: _answers(norm) for title, norm in _NORMS[name]().items()}
+        return {layer: _answers(norm) for layer, norm in _NORMS[name]().items()}
 
 
 def _answers(norm: Norm) -> dict[str, Any]:
@@ -80,13 +80,23 @@ def _text(value: float) -> str:
     return "nan" if np.isnan(value) else f"{value:.3g}"
 
 
+def eps_inside(a: float, y: float) -> float:
+    """The ε of a norm, inside its root, that makes y of a constant row a: y = a / sqrt(a² + ε).
+
+    >>> eps_inside(2.0, 0.5)
+    12.0
+    """
+    return a**2 * (1 / y**2 - 1)
+
+
 def _eps(norm: Norm) -> tuple[float, str]:
-    """eps and its place, from two constant rows a: y² = a²/(a² + eps) or y = a/(a + eps)."""
-    guesses: dict[str, list[float]] = {"inside": [], "outside": []}
-    for a in TINY:
-        y = float(norm(np.full((1, N), a))[0, 0]) / float(WEIGHT[0])
-        guesses["inside"].append(a**2 * (1 / y**2 - 1))
-        guesses["outside"].append(a * (1 / y - 1))
+    """eps and its place: that for which two constant rows agree."""
+    outputs = [float(norm(np.full((1, N), a))[0, 0]) / float(WEIGHT[0]) for a in TINY]
+    pairs = list(zip(TINY, outputs, strict=True))
+    guesses = {
+        "inside": [eps_inside(a, y) for a, y in pairs],
+        "outside": [a * (1 / y - 1) for a, y in pairs],
+    }
     place = min(guesses, key=lambda place: abs(np.log(guesses[place][0] / guesses[place][1])))
     return float(f"{guesses[place][0]:.3g}"), place
 
@@ -145,7 +155,7 @@ def _every_warning(framework: str) -> Iterator[None]:
 @contextmanager
 def _float64(framework: str) -> Iterator[None]:
     """JAX with float64 switched on; the others have it."""
-    if framework != "flax" and not _keras_on_jax(framework):
+    if title(framework) not in ("Flax", "Keras on JAX"):
         yield
         return
     import jax
@@ -156,14 +166,6 @@ def _float64(framework: str) -> Iterator[None]:
         yield
     finally:
         jax.config.update("jax_enable_x64", before)
-
-
-def _keras_on_jax(framework: str) -> bool:
-    if framework != "keras":
-        return False
-    from rmsnorm_edu.frameworks.keras import keras
-
-    return bool(keras.backend.backend() == "jax")
 
 
 def _torch_norms() -> dict[str, Norm]:

@@ -6,6 +6,7 @@ stub on the page defines. One module of data for each chapter.
 """
 
 from rmsnorm_edu.exercises import (
+    frameworks,
     gradients,
     invariance,
     layernorm_to_rmsnorm,
@@ -29,6 +30,7 @@ EXERCISES: dict[str, Exercise] = {
     **gradients.EXERCISES,
     **precision.EXERCISES,
     **testing.EXERCISES,
+    **frameworks.EXERCISES,
     **pytorch_module.EXERCISES,
     **partial.EXERCISES,
     **recurrent.EXERCISES,
