@@ -146,7 +146,7 @@ def test_the_stubs_of_the_pages_have_the_signatures() -> None:
 
 def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     rng = np.random.default_rng(0)
-    shapes = ((3,), (4, 4), (1, 5), (3, 4))
+    shapes = ((3,), (4, 4), (1, 5), (3, 4), (1, 2, 2, 2), (1, 2, 2, 3))
     inputs = [rng.normal(0.5, 1, s) * 10.0**e for s in shapes for e in (-4, 0, 3)]
     names = {"why_normalise": "convict_l2", "numpy": "convict_axis"}
     names["invariance"] = "convict_prescaled_eps"
@@ -155,6 +155,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["precision"] = "convict_half_sum"
     names["testing"] = "convict_padding"
     names["partial"] = "convict_local_statistics"
+    names["frameworks"] = "convict_bias"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:
