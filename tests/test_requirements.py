@@ -22,3 +22,13 @@ def test_a_pin_is_exact_installed_and_takes_every_python_we_promise(pin):
     pythons = SpecifierSet(installed.metadata.get("Requires-Python", ""))
     for python in ("3.11.2", "3.12.0", "3.13.0"):
         assert python in pythons, f"{pin} needs Python {pythons}"
+
+
+def test_the_pins_of_the_other_frameworks_are_exact_and_agree_with_these() -> None:
+    lines = (ROOT / "requirements-frameworks.txt").read_text(encoding="utf-8").splitlines()
+    others = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(str(pin.specifier).startswith("==") for pin in others)
+    shared = {"torch", "numpy", "pytest", "ml_dtypes"}
+    ours = {pin.name: str(pin.specifier) for pin in PINS if pin.name in shared}
+    assert ours == {pin.name: str(pin.specifier) for pin in others if pin.name in shared}
+    assert {"keras", "flax", "jax", "pytensor", "tensorflow"} <= {pin.name for pin in others}
