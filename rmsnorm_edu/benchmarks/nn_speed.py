@@ -63,7 +63,7 @@ EAGER: dict[str, type[torch.nn.Module]] = {
 def measure(
     rows: int = 8192, n: int = 4096, repeats: int = 9, seed: int = 0, compiled: bool = True
 ) -> dict[str, Any]:
-    """Median milliseconds of forward + backward for float32 x (rows, n), and peak memory in MB.
+    """Median milliseconds of forward + backward for float32 x (rows, n), and peak memory in MiB.
 
     The methods take turns, so that a slow moment of the machine meets all of them. `ratio` is to
     `torch.nn.RMSNorm`; `peak` is of a process of its own, above its inputs.
@@ -94,7 +94,7 @@ def measure(
 
 
 def peak(name: str, rows: int, n: int) -> float:
-    """Megabytes that forward + backward of `EAGER[name]` need above their inputs, at most."""
+    """MiB that forward + backward of `EAGER[name]` need above their inputs, at most."""
     command = [sys.executable, "-m", __name__, name, str(rows), str(n)]
     found = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(found.stdout)
@@ -130,7 +130,7 @@ def _step(norm: Norm, x: Tensor, dy: Tensor) -> Callable[[], None]:
 
 
 def _resident() -> float:
-    """The largest memory of this process so far, in megabytes."""
+    """The largest memory of this process so far, in MiB."""
     status = Path("/proc/self/status")
     if status.exists():  # Linux, whose ru_maxrss a process inherits from the one that started it
         found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text("utf-8"))
