@@ -27,12 +27,12 @@ NAMES: dict[str, tuple[str, str | None]] = {  # what each calls the weight and t
 
 
 def rename(parameters: Mapping[str, Value], source: str, target: str) -> dict[str, Value]:
-    """The parameters of one norm under `target`'s names; `source` and `target` are in `NAMES`.
+    """One norm's parameters under `target`'s names; both libraries in `NAMES`.
 
-    A path before the name, ended by ``.`` or ``/``, stays. The values are handed on untouched:
-    arrays of any framework, a gain stored as 1 + w as it is. "torch" names are also this
-    package's own. ValueError for a library or a parameter that is not known, and for a bias
-    where `target` has none: it would be lost.
+    A path before the name, ended by ``.`` or ``/``, stays. The values are
+    handed on untouched: arrays of any framework, a gain stored as 1 + w as it
+    is. "torch" names are also this package's own. ValueError for a library or
+    a parameter that is not known, and for a bias where `target` has none.
 
     >>> rename({"layers.0.norm.scale": 2.0}, "flax", "torch")
     {'layers.0.norm.weight': 2.0}
@@ -43,10 +43,10 @@ def rename(parameters: Mapping[str, Value], source: str, target: str) -> dict[st
         cut = max(path.rfind("."), path.rfind("/")) + 1
         if path[cut:] not in pairs:
             known = ", ".join(filter(None, pairs))
-            raise ValueError(f"{path!r} is no parameter of {source}'s norm; it has {known}")
+            raise ValueError(f"{path!r}: {source}'s norm has only {known}")
         new = pairs[path[cut:]]
         if new is None:
-            raise ValueError(f"{target}'s norm has no bias, so {path!r} would be lost: drop it")
+            raise ValueError(f"{target}'s norm has no bias: drop {path!r}")
         renamed[path[:cut] + new] = value
     return renamed
 

@@ -29,12 +29,13 @@ def rms_norm(
     p: float | None = None,
     rounding: str = "ceil",
 ) -> Any:
-    """yᵢ = xᵢ / sqrt(RMS(x)² + eps) · weightᵢ + biasᵢ over the last axis of a JAX array.
+    """yᵢ = xᵢ / sqrt(RMS(x)² + eps) · weightᵢ + biasᵢ over the last axis.
 
-    With `eps_outside` the divisor is RMS(x) + eps; with `p` the RMS is that of the first
-    ``partial_size(n, p, rounding)`` features. x (..., n), weight and bias (n,); the statistic is
-    in float32 or wider, y in x's dtype. TypeError for integers, ValueError for a parameter of
-    another length. Source: Zhang & Sennrich 2019, equation (4), section 5 for p.
+    With `eps_outside` the divisor is RMS(x) + eps; with `p` the RMS is that
+    of the first ``partial_size(n, p, rounding)`` features. x (..., n), weight
+    and bias (n,); the statistic is in float32 or wider, y in x's dtype.
+    TypeError for integers, ValueError for a parameter of another length.
+    Source: Zhang & Sennrich 2019, equation (4), section 5 for p.
     """
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(f"x has dtype {x.dtype}: cast it to a float type first")
@@ -49,8 +50,8 @@ def rms_norm(
 
 
 def _rstd(x: Any, eps: float, eps_outside: bool) -> Any:
-    """One number a row. Where the mean square is 0 the root is taken of 1: its slope at 0 is
-    infinite, and automatic differentiation would make nan of 0 · ∞."""
+    """One number a row. Where the mean square is 0 the root is taken of 1:
+    its slope at 0 is infinite, and 0 · ∞ would make the gradient nan."""
     mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
     if not eps_outside:
         return jax.lax.rsqrt(mean_square + eps)
@@ -102,7 +103,8 @@ class RMSNorm(Module):
     def __call__(self, x: Any) -> Any:
         """Normalise each row of x, (..., num_features)."""
         if x.shape[-1:] != (self.num_features,):
-            raise ValueError(f"x has shape {x.shape}: give (..., {self.num_features})")
+            n = self.num_features
+            raise ValueError(f"x has shape {x.shape}: give (..., {n})")
         weight = None if self.weight is None else self.weight[...]
         bias = None if self.bias is None else self.bias[...]
         return rms_norm(_cast(x, self.dtype), weight, bias, **self.options)

@@ -23,13 +23,14 @@ def rms_norm(
     p: float | None = None,
     rounding: str = "ceil",
 ) -> Any:
-    """The graph of yᵢ = xᵢ / sqrt(RMS(x)² + eps) · weightᵢ + biasᵢ over the last axis.
+    """Writes yᵢ = xᵢ / sqrt(RMS(x)² + eps) · weightᵢ + biasᵢ, last axis.
 
-    With `eps_outside` the divisor is RMS(x) + eps; with `p` the RMS is that of the first
-    ``partial_size(n, p, rounding)`` features, and x's type must know n:
-    ``pt.tensor("x", shape=(None, n))``. x (..., n), weight and bias (n,); the statistic is in
-    float32 or wider, y in x's dtype. TypeError for integers. Source: Zhang & Sennrich 2019,
-    equation (4), section 5 for p; layers.py, rln.
+    With `eps_outside` the divisor is RMS(x) + eps; with `p` the RMS is that
+    of the first ``partial_size(n, p, rounding)`` features, and x's type must
+    know n: ``pt.tensor("x", shape=(None, n))``. x (..., n), weight and bias
+    (n,); the statistic is in float32 or wider, y in x's dtype. TypeError for
+    integers. Source: Zhang & Sennrich 2019, equation (4), section 5 for p;
+    layers.py, rln.
     """
     wide = _widened(x)
     if x.ndim == 0:
@@ -39,12 +40,19 @@ def rms_norm(
     return _finished(y, weight, bias, x.dtype)
 
 
-def channel_rms_norm(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-6) -> Any:
-    """The graph of the Lasagne layer of 2019: the mean square of a channel's pixels.
+def channel_rms_norm(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-6,
+) -> Any:
+    """The Lasagne layer of 2019: the mean square of a channel's pixels.
 
-    x (N, C, H, W): over H and W for each sample and channel (an instance norm that subtracts no
-    mean). x (N, C): over C. weight and bias have shape (C,). Other ranks are a ValueError: the
-    original took a 3-D x and laid the parameters along another axis than the statistic.
+    x (N, C, H, W): over H and W for each sample and channel (an instance norm
+    that subtracts no mean). x (N, C): over C. weight and bias have shape (C,).
+    Other ranks are a ValueError: the original took a 3-D x and laid the
+    parameters along another axis than the statistic.
     """
     wide = _widened(x)
     if x.ndim not in (2, 4):
