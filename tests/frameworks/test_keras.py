@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rmsnorm_edu import reference
+from rmsnorm_edu.benchmarks import keras_faults
 from rmsnorm_edu.benchmarks.frameworks import differentiate, stateless
 from rmsnorm_edu.frameworks.keras import ChannelRMSNorm, RMSNorm, keras, ops
 
@@ -121,3 +122,14 @@ def test_channels_as_wide_as_the_image(data_format: str) -> None:
     assert layer.compute_output_shape(x.shape) == x.shape
     again = keras.layers.deserialize(keras.layers.serialize(layer))
     assert again.data_format == data_format
+
+
+@pytest.mark.parametrize("floatx", ["float32", "float64"])
+def test_keras_mean_of_float64_does_not_ask_floatx(floatx: str) -> None:
+    before, backend = keras.config.floatx(), keras.backend.backend()
+    keras.config.set_floatx(floatx)
+    try:
+        error = keras_faults.ask()["mean"]
+    finally:
+        keras.config.set_floatx(before)
+    assert error == 0.0 if backend == "tensorflow" else error > 1e-8

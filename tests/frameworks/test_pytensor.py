@@ -91,3 +91,11 @@ def test_channels_as_wide_as_the_image() -> None:
     truth = xhat * WEIGHT[:3, None, None] + BIAS[:3, None, None]
     y = channel_rms_norm(pt.constant(x), pt.constant(WEIGHT[:3]), pt.constant(BIAS[:3]))
     np.testing.assert_allclose(y.eval(mode=MODE), truth, rtol=1e-13)
+
+
+def test_the_line_of_2019_takes_a_third_dimension_and_norms_the_wrong_axis() -> None:
+    x = pt.constant(X)
+    y = (x / pt.sqrt(pt.square(x).mean(1)[:, None] + 1e-5)).eval(mode=MODE)
+    axis_1 = X / np.sqrt(np.mean(X**2, axis=1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(y, axis_1, rtol=1e-14)
+    assert not np.allclose(y, reference.rms_norm(X, eps=1e-5))
