@@ -179,3 +179,30 @@ def test_fake_tensors() -> None:
         norm, x = nn.RMSNorm(8), torch.empty(3, 8, requires_grad=True)
         norm(x).sum().backward()
         assert (x.grad.shape, norm.weight.grad.shape) == (x.shape, (8,))
+    y = torch.nn.functional.rms_norm(x, (8,), norm.weight)  # outside of the mode
+    assert rms_norm(x, norm.weight).shape == y.shape
+
+
+def test_a_batch_pulled_back_under_no_grad() -> None:
+    """The upstream gradient is one plain tensor, x or the weight is a batch."""
+    x, weights, dy = uneven(4, 3, 5), uneven(4, 5, seed=1), uneven(3, 5, seed=2)
+
+    def pulled(x, weight):
+        return vjp(rms_norm, x, weight)[1](dy)
+
+    for dims, given in (((0, None), (x, weights[0])), ((None, 0), (x[0], weights))):
+        recorded = vmap(pulled, in_dims=dims)(*given)
+        with torch.no_grad():
+            for a, b in zip(vmap(pulled, in_dims=dims)(*given), recorded, strict=True):
+                torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 6), (2, 3, 6)], ids=str)
+def test_the_result_may_change_in_place(shape: tuple[int, ...]) -> None:
+    """As torch's: it is no view, which autograd would guard."""
+    factor = gains(6).requires_grad_()
+    with torch.no_grad():
+        y = rms_norm(uneven(*shape), gains(6))
+    y.mul_(factor).sum().backward()
+    assert factor.grad.shape == (6,)
+    assert not rms_norm(uneven(*shape), factor).detach_().requires_grad

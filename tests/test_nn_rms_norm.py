@@ -129,6 +129,13 @@ def test_what_does_not_fit_is_an_error_that_says_the_fix() -> None:
         norm(torch.ones(3, 4, dtype=torch.int64))
     with pytest.raises(TypeError, match="complex64; give floats"):
         norm(torch.ones(3, 4, dtype=torch.complex64))
+    for x in (torch.ones(3, 4).to_sparse(), torch.ones(3, 4).to_mkldnn()):
+        with pytest.raises(TypeError, match="give a strided tensor"):
+            norm(x)
+    with pytest.raises(TypeError, match="float8_e4m3fn; give floats"):
+        norm(torch.ones(3, 4).to(torch.float8_e4m3fn))
+    with pytest.raises(ValueError, match="weight is on meta, x on cpu: give both on one"):
+        rms_norm(torch.ones(2, 4), torch.ones(4, device="meta"))
     with pytest.raises(TypeError, match="x is list; give a tensor"):
         norm([[1.0]])
     with pytest.raises(ValueError, match=r"weight has shape \(3,\), x \(2, 4\)"):
@@ -179,6 +186,9 @@ def test_meta_device_and_offsets_beyond_2_to_the_31() -> None:
     y.backward(torch.empty_like(y))
     assert (y.shape, y.dtype, y.device.type) == (x.shape, x.dtype, "meta")
     assert (x.grad.shape, norm.weight.grad.shape) == (x.shape, (4096,))
+    for name in ("x_transformers", "liger_none"):  # these round ε
+        with torch.device("meta"):
+            assert rms_norm(torch.empty(2, 8), torch.empty(8), convention=name).shape == (2, 8)
     norm.to_empty(device="cpu").reset_parameters()
     assert norm.weight.tolist() == [1.0] * 4096
 

@@ -128,7 +128,7 @@ def eps(rule: Rule, wide: torch.dtype) -> float:
 
 
 def _rounded(value: float, dtype: torch.dtype) -> float:
-    rounded: float = torch.tensor(value, dtype=torch.float64).to(dtype).item()
+    rounded: float = torch.tensor(value, dtype=torch.float64, device="cpu").to(dtype).item()
     return rounded
 
 
@@ -200,7 +200,7 @@ def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
     g = gain(rule.convention, x, weight)
     dy = dy.to(widest(dy, x, weight))
     u, along = (dy, dy * a) if g is None else (dy * g, dy * a * g)
-    share = sum_of_rows(along) * (rstd * rstd * slope)
+    share = sum_of_rows(along) * rstd * (rstd * slope)  # rstd cubed overflows early
     dx = torch.addcmul(u * rstd, first(rule, a), share, value=-1).to(x.dtype)
     return dx, None if weight is None else (dy * a * rstd).sum(-2).to(weight.dtype)
 

@@ -14,6 +14,8 @@ from rmsnorm_edu.nn._arithmetic import Gradients, Rule
 # Bytes of x for each thread. x, dy, dx and one product fit a shared cache; smaller ones would fit a
 # core's own, but threads meet after every step, and wait long where other programs run.
 BLOCK = 2**22
+# addmv_ adds up the rows one after the other, and errs by as many roundings; sum adds in pairs.
+TALL = 2**10
 
 
 def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -74,10 +76,13 @@ def _vjp_of_block(
     a, rstd, slope = _arithmetic.root(rule, x, weight)
     gain = _arithmetic.gain(rule.convention, x, weight)
     product = dy * a
-    dweight.addmv_(product.mT, rstd[:, 0].to(dy.dtype))
+    if len(product) > TALL:
+        dweight.add_((product * rstd).sum(0))
+    else:
+        dweight.addmv_(product.mT, rstd[:, 0].to(dy.dtype))
     if gain is not None:
         product.mul_(gain)
-    share = _arithmetic.sum_of_rows(product) * (rstd * rstd * slope)
+    share = _arithmetic.sum_of_rows(product) * rstd * (rstd * slope)
     u = dx if dx.dtype == dy.dtype else product  # which is not needed any more
     u.copy_(dy) if gain is None else torch.mul(dy, gain, out=u)
     u.mul_(rstd)

@@ -28,7 +28,8 @@ class Norm(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, weight: Vector, bias: Vector, rule: Rule) -> Tensor:
         """y, of x's shape."""
-        return _blocked.forward(rule, x, weight, bias)
+        way = _blocked.forward if _are_plain(x, weight, bias) else _arithmetic.forward
+        return way(rule, x, weight, bias)
 
     @staticmethod
     def setup_context(
@@ -44,7 +45,7 @@ class Norm(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Vector, Vector, Vector, None]:
         """dx, dweight, dbias for the upstream gradient dy."""
         x, weight = ctx.saved_tensors
-        written_at_once = not torch.is_grad_enabled() and _is_plain(dy)
+        written_at_once = not torch.is_grad_enabled() and _are_plain(dy, x, weight)
         vjp = _blocked.vjp if written_at_once else _arithmetic.vjp
         wide = torch.promote_types(dy.dtype, torch.float32)
         dbias = None if ctx.bias_type is None else dy.sum(-2, dtype=wide).to(ctx.bias_type)
@@ -75,9 +76,13 @@ class Norm(torch.autograd.Function):
         return _arithmetic.forward(rule, x, w, b), 0
 
 
+def _are_plain(*tensors: Vector) -> bool:
+    """Whether each has memory of its own: no subclass (but Parameter), no batch of a transform."""
+    return all(_is_plain(t) for t in tensors if t is not None)
+
+
 def _is_plain(t: Tensor) -> bool:
-    """Whether t has memory of its own: is no subclass, and no batch of `is_grads_batched`."""
-    if type(t) is not Tensor:
+    if type(t) not in (Tensor, torch.nn.Parameter):
         return False
     try:
         t.data_ptr()

@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from rmsnorm_edu._inputs import positive
 
 BACKENDS = ("auto", "eager")
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def checked_tensors(x: Tensor, weight: Tensor | None, bias: Tensor | None, ndim: int) -> None:
     """Float tensors, x with `ndim` axes of at least one feature, weight and bias of their shape."""
     checked_float(x, "x")
-    if not 1 <= ndim <= x.ndim or 0 in x.shape[-ndim:]:
+    ndim = positive(ndim, "ndim")
+    if ndim > x.ndim or 0 in x.shape[-ndim:]:
         raise ValueError(
             f"x has shape {tuple(x.shape)}, ndim = {ndim}: give x at least that many axes, "
             "ndim >= 1, and at least one feature, (..., n)"
@@ -21,6 +24,13 @@ def checked_tensors(x: Tensor, weight: Tensor | None, bias: Tensor | None, ndim:
         if vector is None:
             continue
         checked_float(vector, name)
+        if (
+            vector.device != x.device
+        ):  # torch itself lets a "meta" one through, and computes nothing
+            raise ValueError(
+                f"{name} is on {vector.device}, x on {x.device}: "
+                f"give both on one, for example {name}.to(x.device)"
+            )
         if vector.shape != x.shape[-ndim:]:
             raise ValueError(
                 f"{name} has shape {tuple(vector.shape)}, x {tuple(x.shape)}: "
@@ -31,8 +41,13 @@ def checked_tensors(x: Tensor, weight: Tensor | None, bias: Tensor | None, ndim:
 def checked_float(x: Tensor, name: str) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} is {type(x).__name__}; give a tensor, torch.as_tensor({name})")
-    if not x.is_floating_point():
+    if x.dtype not in FLOATS:
         raise TypeError(f"{name} has dtype {x.dtype}; give floats, for example {name}.float()")
+    if x.is_nested or x.layout != torch.strided:
+        raise TypeError(
+            f"{name} is nested or of layout {x.layout}; give a strided tensor, {name}.to_dense() "
+            f"of a sparse one, {name}.values() of a nested one"
+        )
 
 
 def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:

@@ -41,4 +41,6 @@ def rms_norm(
     rows = x.reshape(-1, n)
     if torch.compiler.is_compiling():  # plain operations: the compiler fuses them itself
         return _arithmetic.forward(rule, rows, w, b).reshape(x.shape)
-    return norm(rows, w, b, rule).reshape(x.shape)
+    # a result that is no view to autograd may be changed in place, as torch's may
+    y: Tensor = torch.ops.aten._unsafe_view(norm(rows, w, b, rule), x.shape)
+    return y
