@@ -193,8 +193,8 @@ def gain(c: Convention, x: Tensor, weight: Tensor | None) -> Tensor | None:
 def vjp(rule: Rule, dy: Tensor, x: Tensor, weight: Tensor | None) -> Gradients:
     """Gradients (dx, dweight) of Σ dy·y, dweight summed over the rows.
 
-    With u = dy·g: dxᵢ = uᵢ/D − slope · aᵢ Σⱼ uⱼaⱼ / D² for the first k, uᵢ/D beyond;
-    dweight = Σ dy·a/D.
+    With u = dy·g: dxᵢ = uᵢ/D − slope · aᵢ Σⱼ uⱼaⱼ / D² for the first k,
+    uᵢ/D beyond; dweight = Σ dy·a/D.
     """
     a, rstd, slope = root(rule, x, weight)
     g = gain(rule.convention, x, weight)
