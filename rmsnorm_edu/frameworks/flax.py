@@ -7,6 +7,7 @@ module, a description whose parameters live outside. float64 needs
 
 from typing import Any
 
+from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.frameworks import _needed
 from rmsnorm_edu.reference import partial_size
 
@@ -39,9 +40,11 @@ def rms_norm(
     """
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(f"x has dtype {x.dtype}: cast it to a float type first")
+    if x.ndim == 0:
+        raise ValueError("x is 0-dimensional; give (..., n)")
     k = None if p is None else partial_size(x.shape[-1], p, rounding)
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-    y = wide * _rstd(wide[..., :k], eps, eps_outside)
+    y = wide * _rstd(wide[..., :k], checked_eps(eps), eps_outside)
     if weight is not None:
         y = y * _vector(weight, wide, "weight")
     if bias is not None:

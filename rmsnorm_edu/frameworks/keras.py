@@ -8,6 +8,7 @@ environment variable KERAS_BACKEND.
 import math
 from typing import Any
 
+from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.frameworks import _needed
 from rmsnorm_edu.reference import partial_size
 
@@ -38,7 +39,7 @@ class _Norm(Layer):
 
     def __init__(self, eps: float, use_weight: bool, use_bias: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.eps, self.use_weight, self.use_bias = float(eps), use_weight, use_bias
+        self.eps, self.use_weight, self.use_bias = checked_eps(eps), use_weight, use_bias
         self.weight = self.bias = None
         self.supports_masking = True
 

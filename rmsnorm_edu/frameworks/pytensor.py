@@ -6,6 +6,7 @@ The functions take and give symbolic variables: they compute nothing, they write
 
 from typing import Any
 
+from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.frameworks import _needed
 from rmsnorm_edu.reference import partial_size
 
@@ -83,7 +84,7 @@ def _rstd(x: Any, axes: int | tuple[int, ...], eps: float, eps_outside: bool = F
     """One number a row or map. Where the mean square is 0 the root is taken of 1: its slope at 0
     is infinite, and the gradient would be nan, 0 · ∞."""
     mean_square = pt.mean(pt.square(x), axis=axes, keepdims=True)
-    eps = pt.constant(eps, dtype=x.dtype)
+    eps = pt.constant(checked_eps(eps), dtype=x.dtype)
     if not eps_outside:
         return 1 / pt.sqrt(mean_square + eps)
     zero = pt.eq(mean_square, 0)

@@ -87,3 +87,11 @@ def test_errors_say_what_to_do() -> None:
         rms_norm(jnp.ones((2, 1)), WEIGHT)
     with pytest.raises(ValueError, match="0 features"):
         rms_norm(jnp.ones((2, 8)), p=0.01, rounding="floor")
+
+
+@pytest.mark.parametrize("eps", [-1.0, float("nan")])
+def test_an_eps_that_is_none_is_an_error(eps: float) -> None:
+    with pytest.raises(ValueError, match="give a finite number >= 0"):
+        rms_norm(jnp.ones((2, 4)), eps=eps)
+    with pytest.raises(ValueError, match="x is 0-dimensional"):
+        rms_norm(jnp.float32(2.0))
