@@ -13,7 +13,7 @@ from rmsnorm_edu.nn._arithmetic import Gradients, Rule
 
 # Bytes of x for each thread. x, dy, dx and one product fit a shared cache; smaller ones would fit a
 # core's own, but threads meet after every step, and wait long where other programs run.
-BLOCK = 2**22
+BLOCK = 2**21
 # addmv_ adds up the rows one after the other, and errs by as many roundings; sum adds in pairs.
 TALL = 2**10
 

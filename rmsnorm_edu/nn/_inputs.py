@@ -24,9 +24,8 @@ def checked_tensors(x: Tensor, weight: Tensor | None, bias: Tensor | None, ndim:
         if vector is None:
             continue
         checked_float(vector, name)
-        if (
-            vector.device != x.device
-        ):  # torch itself lets a "meta" one through, and computes nothing
+        # torch itself lets a weight on "meta" through, and leaves it out
+        if vector.device != x.device:
             raise ValueError(
                 f"{name} is on {vector.device}, x on {x.device}: "
                 f"give both on one, for example {name}.to(x.device)"
