@@ -19,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+# below the path, which golden_cases and an installation without this package need
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from golden_cases import (  # noqa: E402

@@ -163,7 +163,7 @@ def _step(model: Translator, optimizer: torch.optim.Optimizer, batch: Batch, cli
     """One step of the optimizer; the mean loss of a word before it."""
     loss = loss_of(model, batch) / (batch.target != PAD).sum()
     optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimizer.step()
     return float(loss.detach())

@@ -1,8 +1,13 @@
-"""The norms inside a recurrent cell, in plain torch operations, over the last axis."""
+"""The norms inside a recurrent cell, over the last axis, in plain torch operations.
+
+Plain, and not `nn.functional`: so RMSNorm and LayerNorm cost what their own operations cost, and a
+compiler fuses them with the step around them.
+"""
 
 import torch
 from torch import Tensor
 
+from rmsnorm_edu.nn._arithmetic import computing_type
 from rmsnorm_edu.reference import partial_size
 
 KINDS = ("rms", "layer", None)
@@ -27,7 +32,7 @@ def layer(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
+    return x.to(computing_type(x.dtype))
 
 
 class CellNorm(torch.nn.Module):
