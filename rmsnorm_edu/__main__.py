@@ -15,6 +15,8 @@ EXTRAS = {
     "widgets": ("anywidget", "ipywidgets", "matplotlib"),
     "precision": ("ml_dtypes",),
     "torch": ("torch",),
+    "cpu": ("numba",),
+    "triton": ("triton",),
     "tensorflow": ("keras", "tensorflow"),
     "jax": ("jax", "flax"),
     "pytensor": ("pytensor",),

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,11 @@ from pathlib import Path
 import pytest
 from built_book import Built, run_build
 from filelock import FileLock
+
+from rmsnorm_edu.recorded.provenance import gpus
+
+# Triton compiles or interprets for a whole process; what is first to import it must not decide.
+os.environ.setdefault("TRITON_INTERPRET", "0" if gpus() else "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -61,7 +61,7 @@ def test_info_for_machines(capsys) -> None:
     assert found["numpy"] == np.__version__
     assert isinstance(found["GPU"], list)
     assert found["extras"].keys() == {
-        "widgets", "precision", "torch", "tensorflow", "jax", "pytensor"
+        "widgets", "precision", "torch", "cpu", "triton", "tensorflow", "jax", "pytensor"
     }  # fmt: skip
 
 
