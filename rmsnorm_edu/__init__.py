@@ -7,6 +7,7 @@
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
 - `experiments`: small trainings on real data, and the data
 - `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
+- `kernels`: the layer in Triton, forward and backward, on a GPU or interpreted
 - `frameworks`: the same layer in Keras, Flax and PyTensor
 - `exercises`, `explorables`, `page`: what the book's pages are made of
 
@@ -26,6 +27,7 @@ __all__ = [
     "frameworks",
     "geometry",
     "invariance",
+    "kernels",
     "mutants",
     "nn",
     "page",

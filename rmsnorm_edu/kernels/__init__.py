@@ -1,0 +1,43 @@
+"""RMSNorm in Triton: forward, backward, the residual add, on a GPU or in Triton's interpreter.
+
+They load on first use, because they need the extras ``torch`` and ``triton``. The first use also
+settles for the whole process whether Triton compiles or interprets: see `_runtime`.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+_HOME = {
+    "add_rms_norm": "op",
+    "aot": "",
+    "backward": "",
+    "forward": "",
+    "fused_add": "",
+    "rms_norm": "op",
+    "trace": "",
+    "tune": "tuning",
+}
+_LIBRARIES = {"torch": "PyTorch", "triton": "Triton"}
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what `name` needs on first use; ImportError, with the remedy, without torch or triton.
+
+    Triton has wheels for Linux alone.
+    """
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {__all__}")
+    for library, title in _LIBRARIES.items():
+        if find_spec(library) is None:
+            raise ImportError(
+                f"kernels.{name} needs {title}, which is not installed: "
+                f'pip install "rmsnorm_edu[{library}]"'
+            )
+    module = import_module(f"{__name__}.{_HOME[name] or name}")
+    return getattr(module, name) if _HOME[name] else module
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
