@@ -3,6 +3,7 @@
 - `reference`: the truth in float64, forward, VJP and JVP; `geometry`: the projector, the angle
 - `conventions`: what real libraries compute; `precision`: how far rounding can go
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
+- `cost`: bytes, arithmetic and the least time of each operation, on seven chips
 - `partial`: how good the RMS of the first k features is
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
 - `experiments`: small trainings on real data, and the data
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "checks",
     "conventions",
+    "cost",
     "exercises",
     "experiments",
     "explorables",

@@ -118,6 +118,11 @@ def checked_k(k: SupportsIndex | None, x: Array) -> int:
     return size
 
 
+def non_negative(value: SupportsIndex, name: str) -> int:
+    size = _integer(value, name)
+    return 0 if size == 0 else positive(size, name)
+
+
 def positive(value: SupportsIndex, name: str) -> int:
     size = _integer(value, name)
     if size < 1:
