@@ -14,8 +14,9 @@ BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 OWN_TYPE = {"x", "residual", "new_residual", "y", "dy", "dresidual", "dx", "dx of the norm"}
 OWN_TYPE |= {"weight", "bias", "dweight", "dbias"}
 # Everything else has rows × n numbers.
-PER_FEATURE = {"weight", "bias", "dweight", "dbias", "wide dweight"}
+PER_FEATURE = {"weight", "bias", "dweight", "dbias", "wide dweight", "wide dbias"}
 PER_ROW = {"rstd", "mean", "mean square", "variance", "shifted", "dot", "cube", "half", "factor"}
+PER_ROW |= {"total"}
 
 _FORWARD = """
 cast x: x -> wide x
@@ -64,6 +65,32 @@ add bias: scaled, bias -> wide y
 cast y: wide y -> y
 """
 
+_LAYER_NORM_BACKWARD = """
+cast dy: dy -> wide dy
+sum dy over rows: wide dy -> wide dbias
+cast dbias: wide dbias -> dbias
+dy · normalised: wide dy, normalised -> products
+sum over rows: products -> wide dweight
+cast dweight: wide dweight -> dweight
+dy · weight: wide dy, weight -> u
+u · centred: u, centred -> uc
+u · rstd: u, rstd -> direct
+sum over features: uc -> dot
+cube: rstd -> cube
+times −½: cube -> half
+dot · half: dot, half -> factor
+share over n: factor -> shared
+power 1: centred -> copy
+times 2: copy -> doubled
+shared · doubled: shared, doubled -> through the variance
+add both ways: direct, through the variance -> dcentred
+negate: dcentred -> negative
+sum for the mean: negative -> total
+share the mean: total -> spread
+add the mean: dcentred, spread -> wide dx
+cast dx: wide dx -> dx
+"""
+
 _NORM = "norm: x, weight -> y, rstd"
 _NORM_BACK = "norm: dy, x, weight, rstd -> dx, dweight"
 _ADD = "add: x, residual -> new_residual"
@@ -84,6 +111,7 @@ _TEXT = {
     "layer_norm_forward": "norm: x, weight, bias -> y, mean, rstd",
     "layer_norm_backward": "norm: dy, x, weight, mean, rstd -> dx, dweight, dbias",
     "layer_norm_forward_unfused": _LAYER_NORM,
+    "layer_norm_backward_unfused": _LAYER_NORM_BACKWARD,
 }
 
 # How many vectors of partial sums each program of a backward keeps.
@@ -99,6 +127,9 @@ _AUTOGRAD_FLOPS = (11, 3)
 _LAYER_FLOPS = (7, 4)
 # x − mean, ·rstd, dy·w, sum, ·x̂, sum, x̂·mean, two differences, ·rstd; dy·x̂ and two sums; / n twice
 _LAYER_BACK_FLOPS = (13, 2)
+
+# what _AUTOGRAD_FLOPS has, and: sum of dy, negate, sum, / n, sum
+_LAYER_AUTOGRAD_FLOPS = (16, 3)
 
 
 def _plus_add(flops: tuple[int, int]) -> tuple[int, int]:
@@ -119,6 +150,7 @@ FLOPS = {
     "layer_norm_forward": _LAYER_FLOPS,
     "layer_norm_backward": _LAYER_BACK_FLOPS,
     "layer_norm_forward_unfused": _LAYER_FLOPS,
+    "layer_norm_backward_unfused": _LAYER_AUTOGRAD_FLOPS,
 }
 
 

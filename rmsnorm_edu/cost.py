@@ -11,9 +11,13 @@ from typing import NamedTuple, SupportsIndex
 from numpy.typing import DTypeLike
 
 from rmsnorm_edu._cost_passes import BYTES, FLOPS, PARTIALS, PASSES, Pass, size
+from rmsnorm_edu._cost_reports import REPORTED, Report
 from rmsnorm_edu._inputs import non_negative, positive
 from rmsnorm_edu._rounding import dtype_name
 from rmsnorm_edu._words import known
+
+__all__ = ["CHIPS", "OPERATIONS", "REPORTED", "Chip", "Report", "bytes_moved", "floor", "flops"]
+__all__ += ["intensity", "ridge", "roof", "traffic"]
 
 OPERATIONS = tuple(PASSES)
 
