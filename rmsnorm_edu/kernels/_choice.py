@@ -46,11 +46,35 @@ class Launch:
         return {**self.constants, "num_warps": self.num_warps, "num_stages": self.num_stages}
 
 
+TUNED: dict[tuple[int, torch.dtype, Flags], Launch] = {}  # what `tune` found, for this process
+
+
+def forward_table(d: int, dtype: torch.dtype) -> dict[str, Launch]:
+    """The forward rungs that can take rows of d columns of `dtype`; the first is the choice.
+
+    One block holds up to 64 KiB of a row in the computing type: beyond, registers spill. A tile
+    pays where it has four rows of 1024 elements in all, and is there for two. The pipelined rung
+    is never the first: it was not measured on a GPU, and `tune` measures.
+    """
+    block = next_power_of_2(d)
+    part = min(block, 4096)
+    loop = Launch("long_row", {"BLOCK": part}, warps(part, dtype))
+    if block * max(4, dtype.itemsize) > 2**16:
+        return {loop.kernel: loop}
+    one = Launch("one_row", {"BLOCK": block}, warps(block, dtype))
+    stay = Launch("pipelined", {"BLOCK": block, "STAGES": 2}, warps(block, dtype))
+    if block > 512:
+        return {entry.kernel: entry for entry in (one, loop, stay)}
+    tile = Launch("many_rows", {"BLOCK": block, "ROWS": 1024 // block}, 4)
+    first = (tile, one) if block <= 256 else (one, tile)
+    return {entry.kernel: entry for entry in (*first, loop, stay)}
+
+
 def next_power_of_2(d: int) -> int:
     """The block that covers d columns; `tl.arange` takes powers of two only."""
     return 1 << (d - 1).bit_length()
 
 
 def warps(block: int, dtype: torch.dtype) -> int:
-    """How many warps share a block: 16 bytes a lane at least, 8 warps from 4096 columns on."""
-    return max(1, min(8, block * dtype.itemsize // (32 * 16)))
+    """How many warps share a block: 16 bytes a lane, at most 16 or, up to 8192 columns, 8."""
+    return max(1, min(8 if block <= 8192 else 16, block * dtype.itemsize // (32 * 16)))

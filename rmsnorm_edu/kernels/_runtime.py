@@ -37,7 +37,15 @@ if INTERPRETED and not _LATE:
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
-__all__ = ["INTERPRETED", "checked_device", "default_device", "launch", "tl", "triton"]
+__all__ = [
+    "INTERPRETED",
+    "checked_device",
+    "default_device",
+    "launch",
+    "processors",
+    "tl",
+    "triton",
+]
 
 
 def _checked_mode(interpreted: bool) -> None:
@@ -68,6 +76,13 @@ def checked_device(x: Tensor, name: str = "x") -> None:
             f"{name} is on the CPU, and Triton compiles for a GPU in this process: give "
             f'{name}.to("cuda"), or start Python with TRITON_INTERPRET=1 to interpret the kernels'
         )
+
+
+def processors(x: Tensor) -> int:
+    """How many multiprocessors the device of x has; the interpreter runs as if it were one."""
+    if x.device.type == "cpu":
+        return 1
+    return int(torch.cuda.get_device_properties(x.device).multi_processor_count)
 
 
 def launch(

@@ -5,7 +5,6 @@ elements), and writes y without gaps, and rstd (rows,) for the backward. It comp
 of rstd: float32, or float64 where an input is.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,53 +13,158 @@ from torch import Tensor
 from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels import _choice
 from rmsnorm_edu.kernels._choice import Flags, Launch
-from rmsnorm_edu.kernels._runtime import checked_device, launch, tl, triton
+from rmsnorm_edu.kernels._runtime import checked_device, launch, processors, tl, triton
 
 Vector = Tensor | None
 
 
 # v1, one row, one program
-# - changed: the five operations of NumPy are one kernel; a row stays in registers between them
-# - buys: x is read once and y written once, 2·d·s bytes a row instead of nine passes
-# - costs: a block must cover the whole row, so a long row runs out of registers
-# - costs: a row of 64 columns leaves most lanes of the program idle
-@triton.jit
+# - changed: the passes of NumPy are one kernel; a row stays in registers from load to store
+# - buys: x is read once and y written once, 2·d·s bytes a row, where each pass moved its own
+# - costs: one block covers the whole row, so that a long row runs out of registers
+# - costs: a short row leaves lanes idle, and a program for 64 columns is mostly its own launch
+@triton.jit(do_not_specialize=["rows"])
 def one_row(
-    x_ptr,
-    w_ptr,
-    b_ptr,
-    y_ptr,
-    rstd_ptr,
-    x_row,
-    x_col,
-    rows,
-    d,
-    eps: tl.constexpr,  # a constant, so that it is exact in float64 too
-    HAS_WEIGHT: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    CASTING: tl.constexpr,
-    WEIGHT_OFFSET: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """One program normalises one row of at most BLOCK columns."""
+    x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
+    eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program normalises one row of at most BLOCK columns."""
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
+    narrow: tl.constexpr = x_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)  # row · x_row may pass 2³¹
-    columns = tl.arange(0, BLOCK)
+    columns = tl.arange(0, BLOCK).to(tl.int64)
     inside = columns < d
     x = tl.load(x_ptr + row * x_row + columns * x_col, mask=inside, other=0.0).to(wide)
     rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
     y = x * rstd
     if CASTING == 1:
-        y = y.to(x_ptr.dtype.element_ty).to(wide)
+        y = y.to(narrow).to(wide)
     if HAS_WEIGHT:
-        y *= tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide) + WEIGHT_OFFSET
+        w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide)
+        y *= w + WEIGHT_OFFSET
     if HAS_BIAS:
         y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
     tl.store(y_ptr + row * d + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
     tl.store(rstd_ptr + row, rstd)
 
 
-RUNGS: dict[str, Any] = {"one_row": one_row}
+# v2, a loop over a long row
+# - changed: a block of fixed size walks along the row, once for the sum and once for the result
+# - buys: any d, with the registers of one block
+# - costs: x is read twice, 3·d·s bytes a row; the second read may find it in the cache
+# - costs: the loop waits for a load before it asks for the next
+@triton.jit(do_not_specialize=["rows"])
+def long_row(
+    x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
+    eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program normalises one row, BLOCK columns at a time."""
+    wide: tl.constexpr = rstd_ptr.dtype.element_ty
+    narrow: tl.constexpr = x_ptr.dtype.element_ty
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * x_row
+    y_ptr += row * d
+    squares = tl.zeros((BLOCK,), wide)  # one sum a lane; they meet after the loop
+    for start in range(0, d, BLOCK):
+        columns = start + tl.arange(0, BLOCK).to(tl.int64)
+        x = tl.load(x_ptr + columns * x_col, mask=columns < d, other=0.0).to(wide)
+        squares += x * x
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / d + eps)
+    tl.store(rstd_ptr + row, rstd)
+    for start in range(0, d, BLOCK):
+        columns = start + tl.arange(0, BLOCK).to(tl.int64)
+        inside = columns < d
+        y = tl.load(x_ptr + columns * x_col, mask=inside, other=0.0).to(wide) * rstd
+        if CASTING == 1:
+            y = y.to(narrow).to(wide)
+        if HAS_WEIGHT:
+            w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide)
+            y *= w + WEIGHT_OFFSET
+        if HAS_BIAS:
+            y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
+        tl.store(y_ptr + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+
+
+# v3, several short rows a program
+# - changed: the block is a tile of ROWS rows, reduced along its second axis
+# - buys: full lanes and a ROWS-th of the programs; the weight is read once a tile
+# - costs: nothing in bytes; a mask for the rows beyond the last
+# - costs: rows of more than some hundred columns leave the tile no room for a second one
+@triton.jit(do_not_specialize=["rows"])
+def many_rows(
+    x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
+    eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program normalises ROWS rows of at most BLOCK columns, each by itself."""
+    wide: tl.constexpr = rstd_ptr.dtype.element_ty
+    narrow: tl.constexpr = x_ptr.dtype.element_ty
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, BLOCK).to(tl.int64)
+    there, here = row < rows, columns < d
+    inside = there[:, None] & here[None, :]
+    source = x_ptr + row[:, None] * x_row + columns[None, :] * x_col
+    x = tl.load(source, mask=inside, other=0.0).to(wide)
+    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / d + eps)
+    y = x * rstd[:, None]
+    if CASTING == 1:
+        y = y.to(narrow).to(wide)
+    if HAS_WEIGHT:
+        w = tl.load(w_ptr + columns, mask=here, other=0.0).to(wide)
+        y *= (w + WEIGHT_OFFSET)[None, :]
+    if HAS_BIAS:
+        y += tl.load(b_ptr + columns, mask=here, other=0.0).to(wide)[None, :]
+    target = y_ptr + row[:, None] * d + columns[None, :]
+    tl.store(target, y.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(rstd_ptr + row, rstd, mask=there)
+
+
+# v4, a program stays and asks for its next row early
+# - changed: few programs, each walks down the rows; STAGES rows of x are on their way at once
+# - buys: loads that overlap the sum and the store; the weight is read once a program
+# - costs: shared memory for the rows on their way, and with it programs that fit on a processor
+# - costs: the number of programs belongs to the device; before sm_80 no load runs ahead
+@triton.jit(do_not_specialize=["rows"])
+def pipelined(
+    x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
+    eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    STAGES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program normalises every num_programs-th row, each of at most BLOCK columns."""
+    wide: tl.constexpr = rstd_ptr.dtype.element_ty
+    narrow: tl.constexpr = x_ptr.dtype.element_ty
+    columns = tl.arange(0, BLOCK).to(tl.int64)
+    inside = columns < d
+    if HAS_WEIGHT:
+        w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide) + WEIGHT_OFFSET
+    if HAS_BIAS:
+        b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
+    first = tl.program_id(0).to(tl.int64)
+    for row in tl.range(first, rows, tl.num_programs(0), num_stages=STAGES):
+        source = x_ptr + row * x_row + columns * x_col
+        x = tl.load(source, mask=inside, other=0.0).to(wide)
+        rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
+        y = x * rstd
+        if CASTING == 1:
+            y = y.to(narrow).to(wide)
+        if HAS_WEIGHT:
+            y *= w
+        if HAS_BIAS:
+            y += b
+        tl.store(y_ptr + row * d + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+        tl.store(rstd_ptr + row, rstd)
+
+
+RUNGS: dict[str, Any] = {
+    "one_row": one_row,
+    "long_row": long_row,
+    "many_rows": many_rows,
+    "pipelined": pipelined,
+}
 
 
 def forward(
@@ -76,29 +180,46 @@ def forward(
     """(y, rstd) of x (rows, d) in any strides; weight and bias (d,); y (rows, d), rstd (rows,).
 
     Statistics and products are float32, or float64 where an input is; so is rstd. "torch" and
-    "gemma" round once, to x's type; "llama" rounds x·rstd to x's type and returns the common type
-    of x and weight. The gain is weight_offset + weight. `rung` names a rung of `RUNGS`; None
-    takes the table's, by d, types and flags. Raises ValueError for an unknown word.
+    "gemma" round once, to x's type; "llama" rounds x · rstd to x's type and returns the common
+    type of x and weight. The gain is weight_offset + weight. `rung` is a name in `RUNGS`; None
+    takes the table's, by d, types and flags. Raises ValueError for an unknown word, and for a
+    rung whose block cannot hold d columns.
     """
     checked_device(x)
-    rows, d = x.shape
     flags = Flags(weight is not None, bias is not None, casting, weight_offset)
-    plan = chosen(d, x.dtype, flags, rung)
-    y = torch.empty(rows, d, dtype=output_type(x, weight, casting), device=x.device)
+    plan = chosen(x.shape[1], x.dtype, flags, rung)
+    return run(plan, flags, x, weight, bias, eps)
+
+
+def run(
+    plan: Launch, flags: Flags, x: Tensor, weight: Vector, bias: Vector, eps: float
+) -> tuple[Tensor, Tensor]:
+    """`forward` as `plan` says."""
+    rows, d = x.shape
+    y = torch.empty(rows, d, dtype=output_type(x, weight, flags.casting), device=x.device)
     rstd = torch.empty(rows, dtype=computing_type(x, weight, bias), device=x.device)
-    grid = (triton.cdiv(rows, plan.constants.get("ROWS", 1)),)
-    vectors = [x if v is None else v.contiguous() for v in (weight, bias)]
-    launch(
-        RUNGS[plan.kernel], grid, x, *vectors, y, rstd, *x.stride(), rows, d, eps,
-        **flags.constants(), **plan.options(),
-    )  # fmt: skip
+    w, b = (x if v is None else v.contiguous() for v in (weight, bias))
+    x_row = x.stride(0) if rows > 1 else d  # the step beyond an only row may be anything
+    arguments = (x, w, b, y, rstd, x_row, x.stride(1), rows, d, eps)
+    options: dict[str, Any] = flags.constants() | plan.options()
+    launch(RUNGS[plan.kernel], _grid(plan, rows, x), *arguments, **options)
     return y, rstd
 
 
 def chosen(d: int, dtype: torch.dtype, flags: Flags, rung: str | None = None) -> Launch:
-    """The table's entry for rows of d columns of `dtype`, or that of the rung of this name."""
-    name = "one_row" if rung is None else rung
-    return known(name, _ENTRIES, "rung")(d, dtype)
+    """The table's entry for rows of d columns of `dtype`, or the one for the rung of that name.
+
+    >>> [chosen(d, torch.float16, Flags()).kernel for d in (128, 4096, 65536)]
+    ['many_rows', 'one_row', 'long_row']
+    """
+    table = _choice.forward_table(d, dtype)
+    if rung is None:
+        return _choice.TUNED.get((d, dtype, flags)) or next(iter(table.values()))
+    known(rung, RUNGS, "rung")
+    if rung not in table:
+        fit = ", ".join(table)
+        raise ValueError(f"rung {rung!r} has no room for d = {d} of {dtype}: take {fit}")
+    return table[rung]
 
 
 def computing_type(*tensors: Vector) -> torch.dtype:
@@ -114,9 +235,7 @@ def output_type(x: Tensor, weight: Vector, casting: str) -> torch.dtype:
     return torch.promote_types(x.dtype, weight.dtype)
 
 
-def _one_row(d: int, dtype: torch.dtype) -> Launch:
-    block = _choice.next_power_of_2(d)
-    return Launch("one_row", {"BLOCK": block}, num_warps=_choice.warps(block, dtype))
-
-
-_ENTRIES: dict[str, Callable[[int, torch.dtype], Launch]] = {"one_row": _one_row}
+def _grid(plan: Launch, rows: int, x: Tensor) -> tuple[int]:
+    if "STAGES" in plan.constants:
+        return (min(rows, 4 * processors(x)),)
+    return (triton.cdiv(rows, plan.constants.get("ROWS", 1)),)
