@@ -1,4 +1,4 @@
-"""The command line: ``python -m rmsnorm_edu {info, invariance, record}``."""
+"""The command line: ``python -m rmsnorm_edu {info, invariance, record, aot}``."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ def _status(arguments: list[str] | None) -> int:
         options.run(options)
     except BrokenPipeError:
         raise
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         print(f"rmsnorm_edu {options.command}: {error}", file=sys.stderr)
         return 1
     return 0
@@ -72,7 +72,32 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("name", choices=sorted(TASKS), metavar="NAME", help=", ".join(TASKS))
     record.add_argument("--folder", help="write NAME.json there instead of into the package")
     record.set_defaults(run=_record)
+    _add_aot(commands)
     return parser
+
+
+def _add_aot(commands: Any) -> None:
+    text = "compile the Triton kernels for GPUs that are not here, and say what each is made of"
+    aot = commands.add_parser("aot", help=text, description=text)
+    aot.add_argument("--d", type=int, default=4096, metavar="N", help="features of a row: 4096")
+    for name, kind, example in (
+        ("arch", numbers, "75,80,90,100"),
+        ("dtype", words, "float32,float16,bfloat16"),
+        ("kernel", words, "forward,backward.partials"),
+    ):
+        aot.add_argument(f"--{name}", type=kind, help=f"one or more, as {example}")
+    aot.add_argument("--json", action="store_true", help="print JSON, for machines")
+    aot.set_defaults(run=_aot)
+
+
+def words(text: str) -> list[str]:
+    """Words with commas between them."""
+    return text.split(",")
+
+
+def numbers(text: str) -> list[int]:
+    """Integers with commas between them."""
+    return [int(word) for word in words(text)]
 
 
 def _info(options: argparse.Namespace) -> None:
@@ -115,6 +140,14 @@ def _record(options: argparse.Namespace) -> None:
     recorded.place(options.name, options.folder)  # before minutes of measuring
     data = measure_of(options.name)()
     print(recorded.write(options.name, data, command=command, folder=options.folder))
+
+
+def _aot(options: argparse.Namespace) -> None:
+    from rmsnorm_edu.kernels import aot
+
+    asked = {"arches": options.arch, "dtypes": options.dtype, "kernels": options.kernel}
+    entries = aot.report(options.d, **{name: value for name, value in asked.items() if value})
+    print(json.dumps(entries, indent=1) if options.json else aot.table(entries))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from rmsnorm_edu import __main__ as cli
 from rmsnorm_edu import benchmarks, recorded
 
-COMMANDS = ("info", "invariance", "record")
+COMMANDS = ("info", "invariance", "record", "aot")
 
 
 def test_it_runs_as_a_module() -> None:

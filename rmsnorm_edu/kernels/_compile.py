@@ -1,0 +1,193 @@
+"""The child process of `aot`: compiles kernels for GPUs that are not here, and measures the result.
+
+It reads a list of orders in JSON from stdin and writes the answer as the last line of stdout.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rmsnorm_edu._words import known
+from rmsnorm_edu.kernels import _runtime
+from rmsnorm_edu.kernels._runtime import triton
+
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a launch, not of the kernel
+ROWS = 4096
+ELEMENTS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
+MOVED = re.compile(r"\b(ld|st)\.global(?:\.\w+::\w+|\.relaxed|\.gpu)*(?:\.v(\d))?\.[busf](\d+)\b")
+COPIED = re.compile(r"\bcp\.async\.c[ag]\.shared\.global[^;]*?\], \[[^]]*\], (\w+)")
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A kernel as a host function started it: its arguments by name, and the launch's options."""
+
+    kernel: Any
+    arguments: dict[str, Any]
+    options: dict[str, int]
+
+    def compiled(self, arch: int) -> Any:
+        """The kernel for sm_`arch`, specialised as the JIT does it.
+
+        An int of 1 is a constant, a pointer or an int that 16 divides is known to be one.
+        """
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        fixed = {p.name for p in self.kernel.params if p.is_constexpr}
+        types = {
+            name: "constexpr" if name in fixed else _type(value)
+            for name, value in self.arguments.items()
+        }
+        constants = {n: v for n, v in self.arguments.items() if types[n] == "constexpr"}
+        names = self.kernel.arg_names
+        hints = {
+            (names.index(name),): [["tt.divisibility", 16]]
+            for name, value in self.arguments.items()
+            if types[name] != "constexpr" and _divisible(value)
+        }
+        source = ASTSource(self.kernel, types, constants, hints)
+        return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=self.options)
+
+
+def _type(value: Any) -> str:
+    """Triton's name of an argument's type."""
+    if isinstance(value, Tensor):
+        return "*" + ELEMENTS[str(value.dtype).removeprefix("torch.")]
+    if isinstance(value, int) and value != 1:
+        return "i32" if -(2**31) <= value < 2**31 else "i64"
+    return "fp32" if isinstance(value, float) else "constexpr"
+
+
+def _divisible(value: Any) -> bool:
+    """Whether the JIT finds that 16 divides it: torch's memory starts at such an address."""
+    return isinstance(value, Tensor) or (isinstance(value, int) and value % 16 == 0)
+
+
+def resources(kernel: Any, arch: int) -> dict[str, Any]:
+    """Registers, shared memory, spilled bytes and the widths of global accesses, from its PTX."""
+    ptx = kernel.asm["ptx"]
+    said = _assembled(ptx, arch)
+    spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", said)
+    registers = re.search(r"Used (\d+) registers", said)
+    if spilled is None or registers is None:
+        raise RuntimeError(f"ptxas says no registers: {said}")
+    return {
+        "registers": int(registers[1]),
+        "shared": kernel.metadata.shared,
+        "spilled": int(spilled[1]) + int(spilled[2]),
+        **widths(ptx),
+    }
+
+
+def _assembled(ptx: str, arch: int) -> str:
+    """What ptxas reports of `ptx`; Triton's own call of it keeps that to itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ptx")
+        path.write_text(ptx, encoding="utf-8")
+        target = re.search(r"^\.target (sm_\w+)", ptx, re.MULTILINE)
+        name = target[1] if target else f"sm_{arch}"
+        command = [assembler(arch), "-v", f"--gpu-name={name}", str(path), "-o", f"{path}.cubin"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def assembler(arch: int) -> str:
+    """The path of the ptxas that came with Triton and knows sm_`arch`."""
+    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    path = folder / ("ptxas-blackwell" if arch >= 100 else "ptxas")
+    if not path.exists():
+        raise ImportError(
+            f"this Triton has no {path.name} in {folder}, so it compiles for no NVIDIA GPU: "
+            'install the published wheel, pip install "rmsnorm_edu[triton]"'
+        )
+    return str(path)
+
+
+def widths(ptx: str) -> dict[str, dict[str, int]]:
+    """How many instructions of `ptx` load and store global memory, by their width in bits."""
+    counts: dict[str, Counter[int]] = {"ld": Counter(), "st": Counter()}
+    for kind, several, bits in MOVED.findall(ptx):
+        counts[kind][int(several or 1) * int(bits)] += 1
+    for size in COPIED.findall(ptx):
+        counts["ld"][8 * int(size, 0)] += 1
+    loads, stores = ({str(w): c[w] for w in sorted(c, reverse=True)} for c in counts.values())
+    return {"loads": loads, "stores": stores}
+
+
+@contextmanager
+def recorded() -> Iterator[list[Launched]]:
+    """Within it, the kernels' host functions start nothing: what they would start is in the list.
+
+    So what is compiled is what runs. The hosts take their `launch` at import: import them in it.
+    """
+    found: list[Launched] = []
+
+    def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **named: Any) -> None:
+        options = {name: named.pop(name) for name in OPTIONS if name in named}
+        positional = dict(zip(kernel.arg_names, arguments, strict=False))
+        found.append(Launched(kernel, positional | named, options))
+
+    kept, _runtime.launch = _runtime.launch, launch
+    try:
+        yield found
+    finally:
+        _runtime.launch = kept
+
+
+def hosts(d: int, dtype: torch.dtype) -> dict[str, Callable[[str | None], Any]]:
+    """What starts the kernels of each file for rows of d features, at a rung or at its choice.
+
+    The tensors have no memory: a host needs their shapes and types alone.
+    """
+    forward = import_module("rmsnorm_edu.kernels.forward")
+    x = torch.empty(ROWS, d, dtype=dtype, device="meta")
+    return {"forward": lambda rung: forward.forward(x, x[0], rung=rung)}
+
+
+def measured(order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The entries of `aot.report`."""
+    with recorded() as found:
+        for dtype in order["dtypes"]:
+            start = hosts(order["d"], getattr(torch, dtype))
+            for word in order["kernels"] or start:
+                host, _, rung = word.partition(".")
+                known(host, start, "kernel")(rung or None)
+                for launched in found:
+                    yield from _entries(launched, host, dtype, order)
+                found.clear()
+
+
+def _entries(
+    launched: Launched, host: str, dtype: str, order: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    name, warps = f"{host}.{launched.kernel.fn.__name__}", launched.options.get("num_warps", 4)
+    for arch in order["arches"]:
+        entry = {"kernel": name, "d": order["d"], "arch": arch, "dtype": dtype, "warps": warps}
+        yield entry | resources(launched.compiled(arch), arch)
+
+
+def main() -> None:
+    """Answer the orders on stdin: {"entries": [...]}, or {"error": text, "type": its class}."""
+    try:
+        found = [entry for order in json.load(sys.stdin) for entry in measured(order)]
+        answer: dict[str, Any] = {"entries": found}
+    except (ImportError, ValueError) as error:
+        answer = {"error": str(error), "type": type(error).__name__}
+    print("\n" + json.dumps(answer), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Every kernel compiles for GPUs that are not here, and spills nothing."""
+
+import json
+import os
+
+import pytest
+
+pytest.importorskip("triton", reason="the extra triton is not installed")
+
+from rmsnorm_edu import __main__ as cli
+from rmsnorm_edu.kernels import aot
+
+# the longest row that each rung is for, of at most 8192 columns
+LONGEST = {"forward.one_row": 8192}
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    """All that this file compiles, in one process."""
+    ways = {"arches": [*aot.ARCHES], "dtypes": [*aot.DTYPES]}
+    orders = [{"d": d, "kernels": [kernel], **ways} for kernel, d in LONGEST.items()]
+    orders.append({"d": 1000, "kernels": ["forward"], "arches": [80], "dtypes": ["float16"]})
+    return aot.compiled(orders, str(tmp_path_factory.mktemp("cache")))
+
+
+def test_no_kernel_spills_at_its_longest_row(entries: list[dict]) -> None:
+    spilled = [e for e in entries if e["spilled"]]
+    assert not spilled, aot.table(spilled)
+    for kernel in LONGEST:
+        ways = {(e["arch"], e["dtype"]) for e in entries if e["kernel"] == kernel}
+        assert ways == {(arch, dtype) for arch in aot.ARCHES for dtype in aot.DTYPES}
+
+
+def test_it_is_compiled_for_every_rung() -> None:
+    from rmsnorm_edu.kernels import forward
+
+    assert {f"forward.{rung}" for rung in forward.RUNGS} == set(LONGEST)
+
+
+def test_what_a_program_may_take(entries: list[dict]) -> None:
+    """A thread has at most 255 registers, a program 48 KiB of shared memory without asking."""
+    for e in entries:
+        assert 16 <= e["registers"] <= 255
+        assert e["registers"] * 32 * e["warps"] <= 2**16, "more registers than a T4's SM has"
+        assert e["shared"] <= 48 * 1024
+
+
+def test_rows_move_in_128_bits_where_16_divides_all(entries: list[dict]) -> None:
+    """rstd is one number of 32 bits; a row of 1000 halves is not known to be aligned."""
+    for e in entries:
+        if e["d"] % 16 == 0:
+            assert set(e["loads"]) | set(e["stores"]) <= {"128", "32"}, e
+            assert e["loads"]["128"] >= 2
+        else:
+            assert set(e["loads"]) == {"16"}
+
+
+def test_the_command_prints_a_table_or_json(capsys, monkeypatch) -> None:
+    order = ["aot", "--d", "256", "--arch", "75", "--dtype", "float16", "--kernel", "forward"]
+    assert cli.main([*order, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(e["d"], e["arch"], e["dtype"]) for e in found] == [(256, 75, "float16")]
+    monkeypatch.setattr(aot, "report", lambda d, **asked: [{**found[0], "d": d, **asked}])
+    assert cli.main(["aot", "--d", "256"]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:4] == ["kernel", "arch", "dtype", "warps"]
+    assert line.split()[:3] == [found[0]["kernel"], "sm_75", "float16"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"d": 0}, "d = 0; give an integer >= 1"),
+        ({"arches": [86, 75]}, "arch = 86; there are 75, 80, 90, 100"),
+        ({"dtypes": ["float64"]}, "dtype = 'float64'; there are float32, float16, bfloat16"),
+    ],
+)
+def test_errors_say_what_there_is(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        aot.report(**arguments)
+
+
+def test_errors_of_the_child_reach_the_caller() -> None:
+    from rmsnorm_edu.kernels import _compile
+
+    with pytest.raises(ValueError, match="kernel = 'sideways'; it is one of forward"):
+        aot.report(kernels=["sideways"])
+    order = {"d": 8, "arches": [75], "dtypes": ["float16"], "kernels": ["forward.fast"]}
+    with pytest.raises(ValueError, match="rung = 'fast'; it is one of one_row"):
+        next(_compile.measured(order))
+
+
+def test_without_triton_or_its_assembler(monkeypatch, tmp_path) -> None:
+    from rmsnorm_edu.kernels import _compile
+
+    monkeypatch.setattr(_compile.triton, "__file__", str(tmp_path / "triton" / "__init__.py"))
+    with pytest.raises(ImportError, match=r"no ptxas in .*install the published wheel"):
+        _compile.assembler(75)
+    monkeypatch.setattr(aot, "find_spec", lambda name: None if name == "triton" else os)
+    with pytest.raises(ImportError, match=r'pip install "rmsnorm_edu\[triton\]"'):
+        aot.report()
+
+
+def test_the_compilers_failure_is_told(monkeypatch) -> None:
+    monkeypatch.setattr(aot.sys, "executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="the compiler failed"):
+        aot.report(8)
+
+
+def test_widths_are_read_from_the_instructions() -> None:
+    from rmsnorm_edu.kernels import _compile
+
+    ptx = """
+    @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+    ld.global.L1::evict_first.L2::cache_hint.v2.b32 { %r1, %r2 }, [ %rd1 + 0 ], %rd9;
+    ld.global.b16 { %rs1 }, [ %rd2 + 0 ];
+    cp.async.cg.shared.global [ %r9 + 0 ], [ %rd3 + 0 ], 0x10, %r10;
+    ld.shared.b32 %r5, [%r6];
+    @%p2 st.global.v4.b32 [ %rd4 + 0 ], { %r1, %r2, %r3, %r4 };
+    st.global.f32 [%rd5], %f1;
+    """
+    assert _compile.widths(ptx) == {
+        "loads": {"128": 2, "64": 1, "16": 1},
+        "stores": {"128": 1, "32": 1},
+    }
