@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import build_book
 
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = Path("_build") / ".jupyter_cache"  # what the cells gave
+
 
 class Built(NamedTuple):
     """What a build left behind."""
@@ -17,7 +20,7 @@ class Built(NamedTuple):
 
 
 def run_build(folder: Path, *options: str, **env: str) -> Built:
-    """Build the book into `folder`, everything executed; nothing is written into the checkout."""
+    """Build the book into `folder`, running what its cache lacks; the checkout stays as it is."""
     run = subprocess.run(
         build_book.command(folder, *options),
         env={**os.environ, "BOOK_CHECK": "1", **env},

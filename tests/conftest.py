@@ -4,12 +4,13 @@ import functools
 import http.server
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from built_book import Built, run_build
+from built_book import CACHE, ROOT, Built, run_build
 from filelock import FileLock
 
 from rmsnorm_edu.recorded.provenance import gpus
@@ -25,13 +26,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
-    """The whole book from a cold start; the first worker to ask builds, the others wait for it."""
+    """The whole book, in a folder of its own; the first worker to ask builds, the others wait.
+
+    Cells that `make book` ran already, with this very package, are not run again: one test runs
+    them all a second time, elsewhere, and wants the same bytes.
+    """
     shared = tmp_path_factory.getbasetemp()
     if worker_id != "master":
         shared = shared.parent
     folder, done = shared / "book", shared / "book.json"
     with FileLock(shared / "book.lock"):
         if not done.exists():
+            ran = ROOT / CACHE
+            if ran.is_dir():
+                shutil.copytree(ran, folder / CACHE)
             result = run_build(folder)
             done.write_text(json.dumps([result.code, result.log]), encoding="utf-8")
     code, log = json.loads(done.read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import build_book
 import nbformat
-from built_book import Built, run_build
+from built_book import CACHE, Built, run_build
 from export_notebooks import is_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,8 +72,8 @@ def test_two_builds_are_the_same_bytes(html: Path, tmp_path: Path) -> None:
 
 
 def test_with_an_address_each_page_with_code_has_one_colab_link(html: Path, tmp_path: Path) -> None:
-    cache = Path("_build") / ".jupyter_cache"  # the cells have run: this is about the buttons
-    shutil.copytree(html.parents[1] / cache, tmp_path / cache)
+    # the cells have run: this is about the buttons
+    shutil.copytree(html.parents[1] / CACHE, tmp_path / CACHE)
     published = run_build(tmp_path, BOOK_REPO_URL="https://github.com/o/r")
     assert published.code == 0, published.log
     for page in build_book.toc_pages():
