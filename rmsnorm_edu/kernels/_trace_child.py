@@ -1,0 +1,78 @@
+"""The child of `trace`: one pickled request on its input, the recording on its output.
+
+It runs with TRITON_INTERPRET=1, whatever its parent does: one process, one mode.
+"""
+
+import dataclasses
+import importlib
+import linecache
+import os
+import pickle
+import sys
+import types
+from typing import Any
+
+import torch
+
+from rmsnorm_edu.kernels._choice import Launch
+from rmsnorm_edu.kernels._recorder import Recorder
+
+
+def kernel_from(source: str, name: str) -> Any:
+    """The kernel of a text, as a module of its own would define it; its lines can be read back."""
+    import triton
+    import triton.language as tl
+
+    file = f"{name}.py"
+    lines = source.splitlines(keepends=True)
+    linecache.cache[file] = (len(source), None, lines, file)
+    module = types.ModuleType(name)
+    module.__dict__.update(triton=triton, tl=tl, __file__=file)
+    sys.modules[name] = module  # inspect finds a function's source through its module
+    exec(compile(source, file, "exec"), module.__dict__)
+    return module.__dict__[name]
+
+
+def launch_text(request: dict[str, Any]) -> dict[str, Any]:
+    """A kernel given as text, on the arguments that came with it; they go back as it left them."""
+    kernel = kernel_from(request["source"], request["name"])
+    with Recorder(request["keep"]) as recorder:
+        kernel[request["grid"]](*request["args"], **request["constants"])
+    return {"launches": recorder.launches, "args": request["args"]}
+
+
+def launch_ours(request: dict[str, Any]) -> dict[str, Any]:
+    """A kernel of the package through its host function, on data of `trace.example`."""
+    module = importlib.import_module(f"rmsnorm_edu.kernels.{request['module']}")
+    replace_constants(module, request["constants"])
+    with Recorder(request["keep"], request["names"]) as recorder:
+        getattr(module, request["function"])(*request["args"], **request["options"])
+    return {"launches": recorder.launches}
+
+
+def replace_constants(module: types.ModuleType, constants: dict[str, dict[str, Any]]) -> None:
+    """The table's entries of this process with other constants, by the kernel's name."""
+
+    def changed(plan: Launch) -> Launch:
+        new = {**plan.constants, **constants.get(plan.kernel, {})}
+        return dataclasses.replace(plan, constants=new)
+
+    chosen = module.chosen
+    module.chosen = lambda *args, **options: changed(chosen(*args, **options))  # type: ignore
+    for name, value in list(vars(module).items()):
+        if isinstance(value, Launch):
+            setattr(module, name, changed(value))
+
+
+def main() -> None:
+    requests = pickle.load(sys.stdin.buffer)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a kernel prints is not the answer
+    torch.set_num_threads(1)
+    answers = [launch_text(r) if "source" in r else launch_ours(r) for r in requests]
+    pickle.dump(answers, out)
+    out.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The recordings of `kernels.trace`: as a hand counts, twice the same, of any kernel."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+import torch
+
+from rmsnorm_edu import reference
+from rmsnorm_edu.kernels import trace
+from rmsnorm_edu.kernels._runtime import tl, triton
+
+ROWS, D, BLOCK = 3, 6, 8
+
+
+@triton.jit
+def mean_square(x, d):
+    return tl.sum(x * x, axis=0) / d
+
+
+@triton.jit
+def readers(x_ptr, y_ptr, d, eps, BLOCK: tl.constexpr):  # noqa: N803
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < d
+    x = tl.load(x_ptr + row * d + columns, mask=inside, other=0.0)
+    y = x / tl.sqrt(mean_square(x, d) + eps)
+    tl.store(y_ptr + row * d + columns, y, mask=inside)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """All of them in one child: to import torch takes longer than to record."""
+    one_row = {"operation": "forward", "rows": ROWS, "d": D, "rung": "one_row"}
+    many = {"operation": "forward", "rows": 8, "d": 100, "dtype": "float16", "keep": False}
+    found = trace.record_all([one_row, one_row, many])
+    return dict(zip(("first", "again", "many"), found, strict=True))
+
+
+@pytest.fixture
+def one_row(recorded):
+    return recorded["first"]
+
+
+@pytest.fixture(scope="module")
+def ran():
+    x = trace.example(ROWS, D)["x"]
+    y = torch.full((ROWS, D), 7.0)
+    return x, y, trace.run(readers, (ROWS,), x, y, D, 1e-6, BLOCK=BLOCK)
+
+
+def steps(found, kind, program=0):
+    launch = found.launches[0]
+    return [step for step in launch["programs"][program]["steps"] if step["kind"] == kind]
+
+
+def test_bytes_and_masked_lanes_are_those_that_a_hand_counts(one_row):
+    array, vector = ROWS * D * 4, D * 4
+    assert one_row.count() == {
+        "programs": ROWS,
+        "masked": ROWS * 3 * (BLOCK - D),  # two loads and a store in each program
+        "read x": array,
+        "read weight": ROWS * vector,
+        "write y": array,
+        "write rstd": ROWS * 4,
+    }
+    assert one_row.count(once=True)["read weight"] == vector
+
+
+def test_two_recordings_are_equal(recorded):
+    assert recorded["first"] == recorded["again"]
+
+
+def test_counts_alone_have_no_steps(recorded):
+    found = recorded["many"]
+    assert found.count(once=True)["read x"] == found.count()["write y"] == 8 * 100 * 2
+    assert not any(p["steps"] for launch in found.launches for p in launch["programs"])
+
+
+def test_offsets_count_from_the_array_and_masked_lanes_lie_beyond_the_row(one_row):
+    for row in range(ROWS):
+        x, weight = steps(one_row, "load", row)
+        assert (x["array"], weight["array"]) == ("x", "weight")
+        assert x["offsets"] == list(range(row * D, row * D + BLOCK))
+        assert weight["offsets"] == list(range(BLOCK))
+        assert x["mask"] == [True] * D + [False] * (BLOCK - D)
+        assert x["values"][D:] == [0.0] * (BLOCK - D)
+
+
+def test_the_steps_compute_the_norm(one_row):
+    arrays = one_row.launches[0]["arrays"]
+    x, weight = (np.array(arrays[k]["before"], np.float64) for k in ("x", "weight"))
+    truth = reference.rms_norm(x.reshape(ROWS, D), weight, eps=trace.EPS)
+    stored = [steps(one_row, "store", row)[0]["values"][:D] for row in range(ROWS)]
+    np.testing.assert_allclose(stored, truth, rtol=1e-6)  # eight float32 roundings of 6e-8
+    np.testing.assert_allclose(arrays["y"]["after"], truth.ravel(), rtol=1e-6)
+    (total,) = steps(one_row, "reduce")
+    assert np.sum(total["of"], dtype=np.float64) == pytest.approx(total["values"][0], rel=1e-6)
+
+
+def test_a_readers_kernel_runs_on_the_readers_tensors(ran):
+    x, y, found = ran
+    truth = reference.rms_norm(x.double().numpy(), eps=1e-6)
+    np.testing.assert_allclose(y.numpy(), truth, rtol=1e-6)
+    assert found.count()["read x"] == found.count()["write y"] == ROWS * D * 4
+
+
+def test_a_step_names_its_line_its_formula_and_its_variable(ran):
+    *_, found = ran
+    launch = found.launches[0]
+    named = {s["name"]: s for s in launch["programs"][1]["steps"] if "name" in s}
+    assert named["row"]["values"] == [1]
+    assert named["inside"]["text"] == "columns < d"
+    assert named["y"]["text"] == "x ÷ √((sum(x × x) ÷ d) + eps)"
+    for name, function in (("x", "readers"), ("y", "readers")):
+        line = launch["sources"][function].splitlines()[named[name]["line"] - 1]
+        assert line.strip().startswith(f"{name} = ")
+    assert steps(found, "reduce")[0]["function"] == "mean_square"
+
+
+def test_what_fails_in_the_child_is_said_here():
+    x = torch.zeros(2, 4)
+    with pytest.raises(RuntimeError, match=r"power of 2"):
+        trace.run(readers, (2,), x, x.clone(), 4, 1e-6, BLOCK=6)
+    with pytest.raises(ValueError, match="sideways"):
+        trace.record("sideways", rows=2, d=4)
