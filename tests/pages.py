@@ -1,5 +1,6 @@
 """Run the code cells of the book's pages as a notebook would, and watch what they do."""
 
+import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,5 +85,13 @@ def run(path: Path) -> Run:
     with watching(found):
         for number, cell in enumerate(code_cells(path)):
             found.checked.append((cell.metadata.get("tags", []), []))
-            exec(compile(cell.source, f"{path.name}, code cell {number}", "exec"), namespace)
+            name = f"{path.name}, code cell {number}"
+            lines = cell.source.splitlines(keepends=True)
+            linecache.cache[name] = (
+                len(cell.source),
+                None,
+                lines,
+                name,
+            )  # Triton reads kernels there
+            exec(compile(cell.source, name, "exec"), namespace)
     return found

@@ -67,6 +67,11 @@ EVIDENCE = {
     "convict_half_sum": (np.full(4096, 3.0), np.ones((2, 3000)), np.linspace(0.5, 1, 9000)),
     "convict_prescaled_eps": ([1e-3, -1e-3, 1e-3], [[1e-9, 0.0]], [0.002, 0.002]),
     "convict_local_statistics": ([3.0, -1.0, 0.1, 0.2], [[1.0, 0.0]], np.arange(1.0, 25.0)),
+    "convict_forgotten_stride": (
+        [[3.0, -4.0, 1.0, 2.0], [5.0, 6.0, -1.0, 0.5]],
+        [[1.0, 2.0], [3.0, 4.0], [5.0, -6.0]],
+        np.cos(np.arange(24.0)).reshape(4, 6),
+    ),
     "convict_weight_twice": (
         [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
         [[1.0, 1.0], [3.0, -4.0], [-1.5, 2.0]],
@@ -95,6 +100,9 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_prescaled_eps", [300.0, -5.0]),
         ("convict_local_statistics", [1.0, 2.0, 3.0]),  # raises: nobody is misled
         ("convict_local_statistics", [[5.0, 1.0, 1.0, -5.0], [0.2, 0.2, -0.2, 0.2]]),
+        ("convict_forgotten_stride", [1.0, 2.0, 3.0, 4.0]),  # raises: it wants a matrix
+        ("convict_forgotten_stride", [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),  # raises: odd
+        ("convict_forgotten_stride", [[9.0, 8.0, 1.0, 2.0], [1.0, 2.0, -7.0, 6.0]]),  # key = query
         ("convict_padding", [[1.0, -2.0], [3.0, 0.5]]),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
         ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
@@ -156,6 +164,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["testing"] = "convict_padding"
     names["partial"] = "convict_local_statistics"
     names["frameworks"] = "convict_bias"
+    names["first_kernel"] = "convict_forgotten_stride"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:

@@ -6,6 +6,7 @@ stub on the page defines. One module of data for each chapter.
 """
 
 from rmsnorm_edu.exercises import (
+    first_kernel,
     frameworks,
     gradients,
     invariance,
@@ -34,6 +35,7 @@ EXERCISES: dict[str, Exercise] = {
     **pytorch_module.EXERCISES,
     **partial.EXERCISES,
     **recurrent.EXERCISES,
+    **first_kernel.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken
