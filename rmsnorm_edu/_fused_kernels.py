@@ -1,0 +1,156 @@
+"""The loops behind `fused_cpu`, compiled by numba: a row is read and written once.
+
+A matrix is a flat array and the distance of its rows in elements, so that one compiled function
+serves contiguous matrices and slices of wider ones; `start` and `stop` bound the rows of one call.
+Nothing is reordered by the compiler (no fastmath): a sum has the order written here, that of
+torch's sum on x86, and nan and inf are what they are in NumPy.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+BYTES = 128  # of one accumulator: four vectors of 32 bytes, which the processor adds side by side
+
+
+_compiled = partial(njit, nogil=True, error_model="numpy")  # 1/0 is inf, as in NumPy
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    """Compile on first use; keep the machine code for later processes where a folder allows it."""
+    try:
+        return _compiled(cache=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written to
+        return _compiled(cache=False)(function)
+
+
+@_jit
+def _flush(sums: Floats, level: int, lanes: int) -> None:
+    """Add the accumulator of a level to the next one's and begin again with 0."""
+    for lane in range(level * lanes, (level + 1) * lanes):
+        sums[lane + lanes] += sums[lane]
+        sums[lane] = 0
+
+
+@_jit
+def _dot(a: Floats, b: Floats, sums: Floats) -> Any:
+    """Σ aᵢbᵢ of two rows. `sums` holds four accumulators of BYTES each, in place of n rounding
+    errors in a chain: after 16 terms a lane of the first is added to the second, and so on.
+    """
+    n = a.size
+    lanes = sums.size // 4
+    for lane in range(4 * lanes):
+        sums[lane] = 0
+    done = 0
+    while done + 4 * lanes <= n:
+        p = a[done : done + 4 * lanes]
+        q = b[done : done + 4 * lanes]
+        for lane in range(lanes):  # the compiler makes vectors of this loop: no lane waits
+            total = sums[lane]
+            for step in range(4):
+                total += p[step * lanes + lane] * q[step * lanes + lane]
+            sums[lane] = total
+        done += 4 * lanes
+        if done % (16 * lanes) == 0:
+            _flush(sums, 0, lanes)
+            if done % (256 * lanes) == 0:
+                _flush(sums, 1, lanes)
+                if done % (4096 * lanes) == 0:
+                    _flush(sums, 2, lanes)
+    return _rest(a, b, sums, done)
+
+
+@_jit
+def _rest(a: Floats, b: Floats, sums: Floats, done: int) -> Any:
+    """What `_dot` has summed of the first `done` products, and the others."""
+    n = a.size
+    lanes = sums.size // 4
+    width = lanes // 4
+    if n < width:  # too short for a vector: torch's loop over single numbers has a vector of one
+        lanes, width = 4, 1
+    while done + lanes <= n:
+        for lane in range(lanes):
+            sums[lane] += a[done + lane] * b[done + lane]
+        done += lanes
+    for lane in range(lanes):
+        for level in range(1, 4):
+            sums[lane] += sums[level * lanes + lane]
+    while done + width <= n:
+        for lane in range(width):
+            sums[lane] += a[done + lane] * b[done + lane]
+        done += width
+    total = sums.dtype.type(0)
+    for i in range(done, n):
+        total += a[i] * b[i]
+    for lane in range(width):
+        for vector in range(1, 4):
+            sums[lane] += sums[vector * width + lane]
+        total += sums[lane]
+    return total
+
+
+@_jit
+def forward(
+    x: Floats,
+    x_row: int,
+    weight: Floats,
+    bias: Floats,
+    eps: Any,
+    y: Floats,
+    y_row: int,
+    start: int,
+    stop: int,
+) -> None:
+    """y = x · rstd · weight + bias of the rows start … stop − 1; `bias` may have no elements."""
+    n = weight.size
+    sums = np.empty(4 * (BYTES // weight.itemsize), weight.dtype)
+    one, size = weight.dtype.type(1), weight.dtype.type(n)
+    for r in range(start, stop):
+        row = x[r * x_row : r * x_row + n]
+        out = y[r * y_row : r * y_row + n]
+        rstd = one / np.sqrt(_dot(row, row, sums) / size + eps)
+        if bias.size:
+            for i in range(n):
+                out[i] = row[i] * rstd * weight[i] + bias[i]
+        else:
+            for i in range(n):
+                out[i] = row[i] * rstd * weight[i]
+
+
+@_jit
+def backward(
+    dy: Floats,
+    dy_row: int,
+    x: Floats,
+    x_row: int,
+    weight: Floats,
+    eps: Any,
+    dx: Floats,
+    dx_row: int,
+    part: Floats,
+    start: int,
+    stop: int,
+) -> None:
+    """dx of the rows start … stop − 1, and their part of dweight, written to `part` (n,)."""
+    n = weight.size
+    sums = np.empty(4 * (BYTES // weight.itemsize), weight.dtype)
+    product = np.empty_like(weight)
+    one, size = weight.dtype.type(1), weight.dtype.type(n)
+    for i in range(n):
+        part[i] = 0
+    for r in range(start, stop):
+        row = x[r * x_row : r * x_row + n]
+        upstream = dy[r * dy_row : r * dy_row + n]
+        out = dx[r * dx_row : r * dx_row + n]
+        rstd = one / np.sqrt(_dot(row, row, sums) / size + eps)
+        for i in range(n):
+            product[i] = upstream[i] * row[i]
+        share = _dot(product, weight, sums) * rstd * (rstd * (rstd / size))
+        for i in range(n):
+            out[i] = upstream[i] * weight[i] * rstd - row[i] * share
+            part[i] += product[i] * rstd

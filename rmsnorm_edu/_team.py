@@ -1,0 +1,56 @@
+"""Several threads of one process, which take pieces of a loop until none is left."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+_pools: dict[int, ThreadPoolExecutor] = {}  # by number of helpers
+_lock = threading.Lock()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run(work: Callable[[int, int], None], count: int, size: int, threads: int) -> None:
+    """Call work(start, stop) for pieces of `size` of range(count), by up to `threads` threads.
+
+    The calling thread is one of them. Whoever is free takes the next piece, so that a thread which
+    another program disturbs holds nobody up. Which thread has which piece is left open.
+    """
+    starts = iter(range(0, count, size))  # next() of it is one step for Python: no lock is needed
+
+    def take() -> None:
+        for start in starts:
+            work(start, min(count, start + size))
+
+    helpers = min(threads, -(-count // size)) - 1
+    pending = [_pool(helpers).submit(take) for _ in range(helpers)]
+    try:
+        take()
+    finally:
+        for each in pending:
+            if not each.cancel():  # one that has not begun by now has nothing left to do
+                each.result()
+
+
+def _pool(helpers: int) -> ThreadPoolExecutor:
+    with _lock:
+        if helpers not in _pools:
+            _pools[helpers] = ThreadPoolExecutor(helpers, "rmsnorm_edu")
+        return _pools[helpers]
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads, and perhaps a lock that nobody opens."""
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

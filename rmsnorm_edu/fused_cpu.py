@@ -1,0 +1,161 @@
+"""RMSNorm on the processor, rung by rung: from a loop in Python to one pass over the memory.
+
+`rms_norm` and `rms_norm_vjp` are the top rung: numba compiles them on first use, and threads share
+the rows. `loop`, `numpy`, `einsum` and `blocked` are the rungs below; they need NumPy alone.
+"""
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rmsnorm_edu import _team
+from rmsnorm_edu._flat import flat, matrix, output, same_matrix, vector
+from rmsnorm_edu._inputs import checked_eps, positive
+
+__all__ = ["RUNGS", "blocked", "einsum", "fused", "loop", "numpy", "rms_norm", "rms_norm_vjp"]
+Floats = NDArray[Any]
+PIECE = 2**20  # bytes of x that a thread takes at a time
+BLOCK = 2**19  # bytes of x in a block of `blocked`: with its y it stays in a core's cache
+
+
+# rung 1, loop: the equation, number by number.
+# Changed: nothing yet. Buys: every step can be read. Costs: each of the some 5 n operations of a
+# row is an operation of Python, which makes an object for every number.
+def loop(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
+    """y of x (rows, n) and weight (n,), element by element."""
+    y = np.empty_like(x) if out is None else out
+    for i, row in enumerate(x):
+        total = 0.0
+        for value in row:
+            total += float(value) ** 2
+        divisor = (total / len(row) + eps) ** 0.5
+        for j, value in enumerate(row):
+            y[i, j] = value / divisor * weight[j]
+    return y
+
+
+# rung 2, numpy: whole arrays instead of numbers.
+# Changed: each operation is one call for all rows. Buys: compiled loops. Costs: every call reads
+# its operands from memory and writes a result of x's size there.
+def numpy(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
+    """y of x (rows, n) and weight (n,), a pass over the memory for each operation."""
+    mean_square = np.mean(np.square(x), axis=-1, keepdims=True)
+    y: Floats = x / np.sqrt(mean_square + eps) * weight
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
+# rung 3, einsum: no array in between.
+# Changed: squares are summed as they arise, and y is written where it stays. Buys: of five results
+# of x's size one is left. Costs: the memory is still read three times and written twice.
+def einsum(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
+    """y of x (rows, n) and weight (n,): a sum of squares, then y in two steps, in place."""
+    mean_square = np.einsum("ij,ij->i", x, x)[:, np.newaxis] / x.dtype.type(x.shape[-1])
+    y: Floats = np.divide(x, np.sqrt(mean_square + x.dtype.type(eps)), out=out)
+    y *= weight
+    return y
+
+
+# rung 4, blocked: some rows at a time.
+# Changed: all three steps for a block before the next begins. Buys: only the first reads the
+# memory, the others find the block in the cache. Costs: a loop in Python, one thread.
+def blocked(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
+    """y of x (rows, n) and weight (n,), `einsum` for blocks of rows that fit the cache."""
+    y = np.empty_like(x) if out is None else out
+    size = max(1, BLOCK // max(1, x[:1].nbytes))
+    for start in range(0, len(x), size):
+        einsum(x[start : start + size], weight, eps, out=y[start : start + size])
+    return y
+
+
+# rung 5, fused: the three steps inside of one compiled loop.
+# Changed: a row is squared, summed and scaled while it is in the cache next to the core, and
+# threads share the rows. Buys: one read, one write. Costs: numba, and seconds to compile.
+def fused(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
+    """y of x (rows, n) and weight (n,), by `rms_norm`."""
+    return rms_norm(x, weight, eps=eps, out=out)
+
+
+RUNGS: dict[str, Callable[..., Floats]] = {
+    rung.__name__: rung for rung in (loop, numpy, einsum, blocked, fused)
+}
+
+
+def rms_norm(
+    x: Floats,
+    weight: Floats | None = None,
+    bias: Floats | None = None,
+    *,
+    eps: float = 1e-6,
+    out: Floats | None = None,
+    threads: SupportsIndex | None = None,
+) -> Floats:
+    """y = x / sqrt(mean(x²) + eps) · weight + bias for each row of x (rows, n), float32 or float64.
+
+    weight and bias (n,) have x's dtype, and y. Sums are in that dtype, in the order of torch's sum
+    on x86: y has the bits of torch.nn.RMSNorm there, and a row has the same bits in every batch and
+    for any number of threads (None: one for each processor). `out` takes y and is returned; fresh
+    memory costs more than the norm. x and out may be slices of the columns of wider matrices; an x
+    with other strides is copied. Raises TypeError for other dtypes, ValueError for shapes, eps,
+    threads and an `out` that overlaps an argument, ImportError without numba.
+    """
+    kernels = _kernels()
+    x = matrix(x, "x")
+    w, b = vector(weight, x, "weight"), vector(bias, x, "bias", default=0)
+    y = output(out, x, {"x": x, "weight": w, "bias": b})
+    arguments = (*flat(x), w, b, x.dtype.type(checked_eps(eps)), *flat(y, written=True))
+    size = max(1, PIECE // (x.shape[1] * x.itemsize))
+    _team.run(lambda *piece: kernels.forward(*arguments, *piece), len(x), size, _count(threads))
+    return y
+
+
+def rms_norm_vjp(
+    dy: Floats,
+    x: Floats,
+    weight: Floats | None = None,
+    *,
+    eps: float = 1e-6,
+    out: Floats | None = None,
+    threads: SupportsIndex | None = None,
+) -> tuple[Floats, Floats | None]:
+    """Gradients (dx, dweight) of Σ dy·y for `rms_norm`: dx has x's shape, dweight (n,).
+
+    dxᵢ = (dyᵢ · weightᵢ − x̂ᵢ · mean(dy · weight · x̂)) · rstd with x̂ = x · rstd; dweight is the sum
+    of dy · x̂ over the rows, None without a weight. The rows are cut into about √rows chunks; each
+    gives a partial sum, and these are added up in order: dweight too has the same bits for any
+    number of threads. `out` takes dx. Shapes, dtypes and errors as `rms_norm`.
+    """
+    kernels = _kernels()
+    x = matrix(x, "x")
+    dy = same_matrix(dy, x, "dy")
+    w = vector(weight, x, "weight")
+    dx = output(out, x, {"dy": dy, "x": x, "weight": w})
+    chunk = max(16, math.isqrt(len(x)))  # partials are at most a 16th of the traffic of x
+    partials = np.empty((-(-len(x) // chunk), x.shape[1]), x.dtype)
+    arguments = (*flat(dy), *flat(x), w, x.dtype.type(checked_eps(eps)), *flat(dx, written=True))
+
+    def work(start: int, stop: int) -> None:
+        kernels.backward(*arguments, partials[start // chunk], start, stop)
+
+    _team.run(work, len(x), chunk, _count(threads))
+    return dx, None if weight is None else partials.sum(axis=0)
+
+
+def _count(threads: SupportsIndex | None) -> int:
+    return _team.processors() if threads is None else positive(threads, "threads")
+
+
+def _kernels() -> ModuleType:
+    try:
+        from rmsnorm_edu import _fused_kernels
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise ImportError('the fused rung needs numba: pip install "rmsnorm_edu[cpu]"') from error
+    return _fused_kernels
