@@ -2,7 +2,9 @@
 
 Every kernel reads rows of d columns, row r and column c at x_ptr + r · x_row + c · x_col (steps in
 elements), and writes y without gaps, and rstd (rows,) for the backward. It computes in the type
-of rstd: float32, or float64 where an input is.
+of rstd: float32, for float64 rows float64. eps is a constant, so that it is exact in float64;
+row numbers are int64, because row · x_row may pass 2³¹. How many rows there are is never compiled
+in: whatever depends on it could give a row other bits in another batch.
 """
 
 from typing import Any
@@ -18,21 +20,21 @@ from rmsnorm_edu.kernels._runtime import checked_device, launch, processors, tl,
 Vector = Tensor | None
 
 
-# v1, one row, one program
-# - changed: the passes of NumPy are one kernel; a row stays in registers from load to store
-# - buys: x is read once and y written once, 2·d·s bytes a row, where each pass moved its own
-# - costs: one block covers the whole row, so that a long row runs out of registers
-# - costs: a short row leaves lanes idle, and a program for 64 columns is mostly its own launch
 @triton.jit(do_not_specialize=["rows"])
 def one_row(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
     eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
     CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program normalises one row of at most BLOCK columns."""
+    """v1: one row, one program.
+
+    Changed: the passes of NumPy are one kernel; a row of at most BLOCK columns stays in registers.
+    Buys: x is read once and y written once, 2·d·s bytes a row, where each pass moved its own.
+    Costs: a long row runs out of registers; a short one leaves lanes idle in a whole program.
+    """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
-    row = tl.program_id(0).to(tl.int64)  # row · x_row may pass 2³¹
+    row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK).to(tl.int64)
     inside = columns < d
     x = tl.load(x_ptr + row * x_row + columns * x_col, mask=inside, other=0.0).to(wide)
@@ -49,18 +51,18 @@ def one_row(
     tl.store(rstd_ptr + row, rstd)
 
 
-# v2, a loop over a long row
-# - changed: a block of fixed size walks along the row, once for the sum and once for the result
-# - buys: any d, with the registers of one block
-# - costs: x is read twice, 3·d·s bytes a row; the second read may find it in the cache
-# - costs: the loop waits for a load before it asks for the next
 @triton.jit(do_not_specialize=["rows"])
 def long_row(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
     eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
     CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program normalises one row, BLOCK columns at a time."""
+    """v2: a loop along a long row.
+
+    Changed: a block walks along the row twice, once for the sum and once for the result.
+    Buys: rows of any length with the registers of one block.
+    Costs: x is read twice, 3·d·s bytes a row, if the second read does not find it in a cache.
+    """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
@@ -87,11 +89,6 @@ def long_row(
         tl.store(y_ptr + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
-# v3, several short rows a program
-# - changed: the block is a tile of ROWS rows, reduced along its second axis
-# - buys: full lanes and a ROWS-th of the programs; the weight is read once a tile
-# - costs: nothing in bytes; a mask for the rows beyond the last
-# - costs: rows of more than some hundred columns leave the tile no room for a second one
 @triton.jit(do_not_specialize=["rows"])
 def many_rows(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
@@ -99,7 +96,12 @@ def many_rows(
     CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program normalises ROWS rows of at most BLOCK columns, each by itself."""
+    """v3: several short rows, one program.
+
+    Changed: the block is a tile of ROWS rows; each row is summed along the tile's second axis.
+    Buys: full lanes, a ROWS-th of the programs, and the weight is read once a tile.
+    Costs: a mask for the rows beyond the last; a long row leaves no room for a second one.
+    """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -122,11 +124,6 @@ def many_rows(
     tl.store(rstd_ptr + row, rstd, mask=there)
 
 
-# v4, a program stays and asks for its next row early
-# - changed: few programs, each walks down the rows; STAGES rows of x are on their way at once
-# - buys: loads that overlap the sum and the store; the weight is read once a program
-# - costs: shared memory for the rows on their way, and with it programs that fit on a processor
-# - costs: the number of programs belongs to the device; before sm_80 no load runs ahead
 @triton.jit(do_not_specialize=["rows"])
 def pipelined(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
@@ -134,7 +131,12 @@ def pipelined(
     CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
     STAGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program normalises every num_programs-th row, each of at most BLOCK columns."""
+    """v4: a program stays, and asks for its next row early.
+
+    Changed: few programs, each walks down the rows, with STAGES rows of x on their way at once.
+    Buys: loads that go on while a row is summed and stored; the weight is read once a program.
+    Costs: shared memory for the rows on their way; before sm_80 nothing runs ahead.
+    """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     columns = tl.arange(0, BLOCK).to(tl.int64)
@@ -179,7 +181,7 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """(y, rstd) of x (rows, d) in any strides; weight and bias (d,); y (rows, d), rstd (rows,).
 
-    Statistics and products are float32, or float64 where an input is; so is rstd. "torch" and
+    Statistics and products are float32, for float64 rows float64; so is rstd. "torch" and
     "gemma" round once, to x's type; "llama" rounds x · rstd to x's type and returns the common
     type of x and weight. The gain is weight_offset + weight. `rung` is a name in `RUNGS`; None
     takes the table's, by d, types and flags. Raises ValueError for an unknown word, and for a
@@ -197,7 +199,7 @@ def run(
     """`forward` as `plan` says."""
     rows, d = x.shape
     y = torch.empty(rows, d, dtype=output_type(x, weight, flags.casting), device=x.device)
-    rstd = torch.empty(rows, dtype=computing_type(x, weight, bias), device=x.device)
+    rstd = torch.empty(rows, dtype=computing_type(x), device=x.device)
     w, b = (x if v is None else v.contiguous() for v in (weight, bias))
     x_row = x.stride(0) if rows > 1 else d  # the step beyond an only row may be anything
     arguments = (x, w, b, y, rstd, x_row, x.stride(1), rows, d, eps)
@@ -222,10 +224,9 @@ def chosen(d: int, dtype: torch.dtype, flags: Flags, rung: str | None = None) ->
     return table[rung]
 
 
-def computing_type(*tensors: Vector) -> torch.dtype:
-    """float64 where a tensor is float64, else float32."""
-    wide = any(t is not None and t.dtype == torch.float64 for t in tensors)
-    return torch.float64 if wide else torch.float32
+def computing_type(x: Tensor) -> torch.dtype:
+    """float64 for float64, else float32, whatever the weight's type."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def output_type(x: Tensor, weight: Vector, casting: str) -> torch.dtype:

@@ -1,0 +1,65 @@
+"""The tensors that the kernels accept; anything else raises an error that says the fix."""
+
+import torch
+from torch import Tensor
+
+from rmsnorm_edu.kernels._runtime import checked_device
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def checked_rows(x: Tensor, name: str = "x") -> None:
+    """A strided float tensor (..., d) with d >= 1, where the kernels of this process run."""
+    _checked_float(x, name)
+    if x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; give (..., d) with d >= 1 features")
+    checked_device(x, name)
+
+
+def checked_vector(vector: Tensor | None, x: Tensor, name: str) -> None:
+    """None, or a float tensor (d,) on the device of x (..., d)."""
+    if vector is not None:
+        _checked_float(vector, name)
+        _checked_beside(vector, x, name, tuple(x.shape[-1:]))
+
+
+def checked_twin(a: Tensor, x: Tensor, name: str) -> None:
+    """A tensor of the shape, type and device of x."""
+    _checked_float(a, name)
+    if a.dtype != x.dtype:
+        raise TypeError(f"{name} has dtype {a.dtype}, x {x.dtype}: give {name}.to({x.dtype})")
+    _checked_beside(a, x, name, tuple(x.shape))
+
+
+def checked_offset(offset: float) -> float:
+    """A finite number that is added to the weight."""
+    if isinstance(offset, bool) or not isinstance(offset, int | float):
+        kind = type(offset).__name__
+        raise TypeError(f"weight_offset = {offset!r} is {kind}; give a number, 0.0 or 1.0")
+    if not abs(offset) < float("inf"):
+        raise ValueError(f"weight_offset = {offset}; give a finite number, 0.0 or 1.0")
+    return float(offset)
+
+
+def _checked_float(x: Tensor, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is {type(x).__name__}; give a tensor, torch.as_tensor({name})")
+    if x.dtype not in FLOATS:
+        raise TypeError(f"{name} has dtype {x.dtype}; give floats, for example {name}.float()")
+    if x.is_nested or x.layout != torch.strided:
+        raise TypeError(
+            f"{name} is nested or of layout {x.layout}; give a strided tensor, {name}.to_dense() "
+            f"of a sparse one, {name}.values() of a nested one"
+        )
+
+
+def _checked_beside(a: Tensor, x: Tensor, name: str, shape: tuple[int, ...]) -> None:
+    if tuple(a.shape) != shape:
+        raise ValueError(
+            f"{name} has shape {tuple(a.shape)}, x {tuple(x.shape)}: give {name} the shape {shape}"
+        )
+    if a.device != x.device:
+        raise ValueError(
+            f"{name} is on {a.device}, x on {x.device}: "
+            f"give both on one, for example {name}.to(x.device)"
+        )
