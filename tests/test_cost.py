@@ -57,6 +57,7 @@ def test_every_operation_has_a_closed_formula_here():
     assert set(cost.OPERATIONS) == FUSED.keys() | UNFUSED.keys()
 
 
+@pytest.mark.equation("partials-share")
 @pytest.mark.parametrize(("operation", "vectors"), [("backward", 1), ("layer_norm_backward", 2)])
 def test_partial_sums_are_written_once_and_read_once(operation, vectors):
     for rows, n, dtype, s in GRID:

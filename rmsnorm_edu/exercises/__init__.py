@@ -6,6 +6,7 @@ stub on the page defines. One module of data for each chapter.
 """
 
 from rmsnorm_edu.exercises import (
+    cost_model,
     first_kernel,
     frameworks,
     gradients,
@@ -35,6 +36,7 @@ EXERCISES: dict[str, Exercise] = {
     **pytorch_module.EXERCISES,
     **partial.EXERCISES,
     **recurrent.EXERCISES,
+    **cost_model.EXERCISES,
     **first_kernel.EXERCISES,
 }
 broken: dict[str, Norm] = {
