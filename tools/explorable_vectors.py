@@ -16,6 +16,7 @@ import cell_vectors
 import gradient_vectors
 import numpy as np
 import partial_vectors
+import roofline_vectors
 import sphere_vectors
 
 from rmsnorm_edu import invariance, reference
@@ -143,6 +144,7 @@ def vectors() -> dict[str, Any]:
         "conventions_atlas": atlas_vectors.conventions_atlas(),
         "growing_weights": gradient_vectors.growing_weights(),
         "partial_estimate": partial_vectors.partial_estimate(),
+        "roofline": roofline_vectors.roofline(),
     }
 
 

@@ -26,6 +26,7 @@ _HOME = {
     "RoundingCloud": "rounding_cloud",
     "MutantDetective": "mutant_detective",
     "PartialEstimate": "partial_estimate",
+    "Roofline": "roofline",
 }
 __all__ = [
     "Cell",
@@ -39,6 +40,7 @@ __all__ = [
     "InvarianceTable",
     "MutantDetective",
     "PartialEstimate",
+    "Roofline",
     "RoundingCloud",
     "Sphere",
 ]
