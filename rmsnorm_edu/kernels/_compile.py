@@ -10,20 +10,21 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
 
 from rmsnorm_edu._words import known
-from rmsnorm_edu.kernels import _runtime
+from rmsnorm_edu.kernels import forward
 from rmsnorm_edu.kernels._runtime import triton
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a launch, not of the kernel
+MODULES = (forward,)
 ROWS = 4096
 ELEMENTS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 MOVED = re.compile(r"\b(ld|st)\.global(?:\.\w+::\w+|\.relaxed|\.gpu)*(?:\.v(\d))?\.[busf](\d+)\b")
@@ -46,29 +47,29 @@ class Launched:
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
 
-        fixed = {p.name for p in self.kernel.params if p.is_constexpr}
-        types = {
-            name: "constexpr" if name in fixed else _type(value)
-            for name, value in self.arguments.items()
-        }
-        constants = {n: v for n, v in self.arguments.items() if types[n] == "constexpr"}
-        names = self.kernel.arg_names
-        hints = {
-            (names.index(name),): [["tt.divisibility", 16]]
-            for name, value in self.arguments.items()
-            if types[name] != "constexpr" and _divisible(value)
-        }
+        types, constants, hints = {}, {}, {}
+        for place, parameter in enumerate(self.kernel.params):
+            value = self.arguments[parameter.name]
+            types[parameter.name] = kind = _type(value, parameter)
+            if kind == "constexpr":
+                constants[parameter.name] = value
+            elif _divisible(value) and not parameter.do_not_specialize:
+                hints[(place,)] = [["tt.divisibility", 16]]
         source = ASTSource(self.kernel, types, constants, hints)
         return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=self.options)
 
 
-def _type(value: Any) -> str:
+def _type(value: Any, parameter: Any) -> str:
     """Triton's name of an argument's type."""
+    if parameter.is_constexpr:
+        return "constexpr"
     if isinstance(value, Tensor):
         return "*" + ELEMENTS[str(value.dtype).removeprefix("torch.")]
-    if isinstance(value, int) and value != 1:
-        return "i32" if -(2**31) <= value < 2**31 else "i64"
-    return "fp32" if isinstance(value, float) else "constexpr"
+    if value == 1 and not parameter.do_not_specialize:
+        return "constexpr"
+    if isinstance(value, float):
+        return "fp32"
+    return "i32" if -(2**31) <= value < 2**31 else "i64"
 
 
 def _divisible(value: Any) -> bool:
@@ -131,7 +132,7 @@ def widths(ptx: str) -> dict[str, dict[str, int]]:
 def recorded() -> Iterator[list[Launched]]:
     """Within it, the kernels' host functions start nothing: what they would start is in the list.
 
-    So what is compiled is what runs. The hosts take their `launch` at import: import them in it.
+    So what is compiled is what runs.
     """
     found: list[Launched] = []
 
@@ -140,11 +141,10 @@ def recorded() -> Iterator[list[Launched]]:
         positional = dict(zip(kernel.arg_names, arguments, strict=False))
         found.append(Launched(kernel, positional | named, options))
 
-    kept, _runtime.launch = _runtime.launch, launch
-    try:
+    with ExitStack() as patched:
+        for module in MODULES:
+            patched.enter_context(mock.patch.object(module, "launch", launch))
         yield found
-    finally:
-        _runtime.launch = kept
 
 
 def hosts(d: int, dtype: torch.dtype) -> dict[str, Callable[[str | None], Any]]:
@@ -152,22 +152,20 @@ def hosts(d: int, dtype: torch.dtype) -> dict[str, Callable[[str | None], Any]]:
 
     The tensors have no memory: a host needs their shapes and types alone.
     """
-    forward = import_module("rmsnorm_edu.kernels.forward")
     x = torch.empty(ROWS, d, dtype=dtype, device="meta")
     return {"forward": lambda rung: forward.forward(x, x[0], rung=rung)}
 
 
 def measured(order: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The entries of `aot.report`."""
-    with recorded() as found:
-        for dtype in order["dtypes"]:
-            start = hosts(order["d"], getattr(torch, dtype))
-            for word in order["kernels"] or start:
-                host, _, rung = word.partition(".")
+    for dtype in order["dtypes"]:
+        start = hosts(order["d"], getattr(torch, dtype))
+        for word in order["kernels"] or start:
+            host, _, rung = word.partition(".")
+            with recorded() as found:
                 known(host, start, "kernel")(rung or None)
-                for launched in found:
-                    yield from _entries(launched, host, dtype, order)
-                found.clear()
+            for launched in found:
+                yield from _entries(launched, host, dtype, order)
 
 
 def _entries(

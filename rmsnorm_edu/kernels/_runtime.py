@@ -80,7 +80,7 @@ def checked_device(x: Tensor, name: str = "x") -> None:
 
 def processors(x: Tensor) -> int:
     """How many multiprocessors the device of x has; the interpreter runs as if it were one."""
-    if x.device.type == "cpu":
+    if x.device.type != "cuda":
         return 1
     return int(torch.cuda.get_device_properties(x.device).multi_processor_count)
 
