@@ -3,7 +3,7 @@
 export const ROWS = Array.from({ length: 18 }, (_, i) => 2 ** i);
 export const WIDTHS = Array.from({ length: 11 }, (_, i) => 64 * 2 ** i);
 export const PROGRAMS = [0, 4, 16, 40, 58, 108, 132, 148, 264, 528, 1056];
-const START = 5e-6; // seconds: starting a kernel is reported to take about as long, or twice it
+const START = 5e-6; // seconds: about what starting a kernel takes
 
 // Bytes of an array; `own` is the size of one number of the norm's type.
 export function size({ perFeature, perRow, ownType }, array, { rows, n }, own) {
@@ -124,8 +124,9 @@ export function finding(data, last) {
       + `${flop(times)} times as long, on every chip; the arithmetic hardly differs.`;
   }
   if (chosen.floor < START && !hardware.isRecorded) {
-    return `The bytes need ${si(chosen.floor, "s")}. Starting a kernel is reported to take 5 to `
-      + "10 µs, so at this size you wait for the start, not for memory.";
+    const least = Math.min(...data.points.map((point) => point.at(-1)));
+    return `The bytes need ${si(chosen.floor, "s")}. But no norm is reported to take less than `
+      + `${si(least, "s")}: at this size you wait for the start of a kernel, not for memory.`;
   }
   if (sums > 0.2) {
     return `The partial sums of dweight are ${percent(sums)} of the bytes. Fewer programs, or more `
