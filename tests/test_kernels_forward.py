@@ -10,7 +10,7 @@ from dialects import of
 from tensors import TYPES, gains, uneven
 
 from rmsnorm_edu import conventions, precision
-from rmsnorm_edu.kernels._choice import Flags, forward_table
+from rmsnorm_edu.kernels._choice import forward_table
 from rmsnorm_edu.kernels._runtime import INTERPRETED, default_device
 from rmsnorm_edu.kernels.forward import RUNGS, forward
 
@@ -44,9 +44,9 @@ def is_right(x, weight, y, *, convention="torch", eps=EPS) -> bool:
 @pytest.mark.parametrize("dtype", THREE, ids=str)
 @pytest.mark.parametrize("d", SIZES)
 def test_chosen_rung(d: int, dtype: torch.dtype) -> None:
-    x, w = uneven(3, d, dtype=dtype, seed=d), gains(d, dtype=dtype)
+    x, w = uneven(3 if d < 9999 else 1, d, dtype=dtype, seed=d), gains(d, dtype=dtype)
     y, rstd = forward(*on_device(x, w), eps=EPS)
-    assert (y.dtype, rstd.dtype, rstd.shape) == (dtype, torch.float32, (3,))
+    assert (y.dtype, rstd.dtype, rstd.shape) == (dtype, torch.float32, x.shape[:1])
     assert is_right(x, w, y)
     exact = 1 / np.hypot(conventions.reference.rms(of(x).astype(np.float64)), EPS**0.5)
     assert np.allclose(rstd.cpu(), exact, rtol=precision.bound("float32", d), atol=0)
@@ -57,7 +57,7 @@ def test_every_rung_that_fits(rung: str) -> None:
     fitting = [d for d in SIZES if rung in forward_table(d, torch.float32)]
     assert fitting
     for d in fitting:
-        x, w = uneven(3, d, seed=d, dtype=torch.float32), gains(d, dtype=torch.float32)
+        x, w = uneven(2, d, seed=d, dtype=torch.float32), gains(d, dtype=torch.float32)
         assert is_right(x, w, forward(*on_device(x, w), eps=EPS, rung=rung)[0]), d
 
 

@@ -1,0 +1,160 @@
+"""`kernels.rms_norm` as an operation of torch: checks, autograd, compilation, vmap."""
+
+import pytest
+import torch
+from dialects import of
+from tensors import TYPES, gains, uneven
+
+from rmsnorm_edu import checks, conventions, kernels
+from rmsnorm_edu.kernels import op
+from rmsnorm_edu.kernels._runtime import default_device
+
+pytestmark = pytest.mark.equation("rms-norm", "dx-vector", "dweight")
+DEVICE = default_device()
+
+
+def inputs(*shape: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    """x, weight and bias, on the device, that want gradients."""
+    d = shape[-1]
+    parts = uneven(*shape, dtype=dtype), gains(d, dtype=dtype), gains(d, dtype=dtype).flip(0) + 0.3
+    return [t.to(DEVICE).requires_grad_() for t in parts]
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 7), (2, 3, 7), (2, 0, 7), (1, 1, 2, 7)])
+def test_any_leading_shape(shape: tuple[int, ...]) -> None:
+    x, w, b = inputs(*shape)
+    y = kernels.rms_norm(x, w, 1e-5, bias=b)
+    expected = conventions.exact("torch", of(x.detach().cpu()), of(w.detach().cpu()), eps=1e-5)
+    assert y.shape == shape
+    assert torch.allclose(y.cpu(), torch.from_numpy(expected) + b.cpu(), rtol=1e-14, atol=1e-14)
+    y.sum().backward()
+    assert [t.grad.shape for t in (x, w, b)] == [shape, (7,), (7,)]
+
+
+def test_axes_that_are_no_view() -> None:
+    x, w, _ = inputs(4, 3, 5, 6)
+    for twisted in (x.permute(2, 0, 3, 1), x.transpose(1, 2), x[:, ::2], x[..., 1:5:2]):
+        w_ = w[: twisted.shape[-1]]
+        assert torch.equal(kernels.rms_norm(twisted, w_), kernels.rms_norm(twisted.clone(), w_))
+
+
+@pytest.mark.parametrize("words", [{}, {"casting": "llama"}, {"weight_offset": 1.0}], ids=str)
+def test_gradients_of_first_and_second_order(words: dict[str, object]) -> None:
+    x, w, b = inputs(3, 5)
+
+    def norm(x, w, b):
+        return kernels.rms_norm(x, w, 1e-3, bias=b, **words)
+
+    assert torch.autograd.gradcheck(norm, (x, w, b), fast_mode=True)
+    assert torch.autograd.gradgradcheck(norm, (x, w, b), fast_mode=True)
+    assert torch.autograd.gradcheck(lambda x: kernels.rms_norm(x, None, 1e-3), x, fast_mode=True)
+
+
+def test_gradients_have_the_types_of_what_they_are_of() -> None:
+    for x_type, w_type in zip(TYPES.values(), [*TYPES.values()][::-1], strict=True):
+        x, w, b = inputs(2, 3, dtype=x_type)
+        w, b = (t.detach().to(w_type).requires_grad_() for t in (w, b))
+        kernels.rms_norm(x, w, bias=b, casting="llama").sum().backward()
+        assert (x.grad.dtype, w.grad.dtype, b.grad.dtype) == (x_type, w_type, w_type)
+
+
+def test_second_derivative_is_made_of_the_first_ones_types() -> None:
+    x, w, _ = inputs(3, 4, dtype=torch.float16)
+    first = torch.autograd.grad(kernels.rms_norm(x, w).square().sum(), (x, w), create_graph=True)
+    kernel = torch.autograd.grad(kernels.rms_norm(x, w).square().sum(), (x, w))
+    assert all(map(torch.allclose, first, kernel, [2e-3] * 2, [2e-3] * 2))
+    assert torch.autograd.grad(first[0].float().sum(), x)[0].dtype == torch.float16
+
+
+def test_opcheck() -> None:
+    x, w, b = inputs(3, 20, dtype=torch.float16)
+    torch.library.opcheck(op.forward_op, (x, w, b, 1e-6, "llama", 1.0))
+    torch.library.opcheck(op.forward_op, (x, None, None, 1e-6, "torch", 0.0))
+    x, w = x.detach(), w.detach()
+    rstd = torch.rand(3, device=DEVICE)
+    torch.library.opcheck(op.backward_op, (x, x, w, rstd, True, 0.5))
+    torch.library.opcheck(op.backward_op, (x, x, None, rstd, False, 0.0))
+
+
+def test_compiled_it_is_one_call_and_no_break() -> None:
+    x, w, b = inputs(2, 3, 20, dtype=torch.float32)
+
+    def layer(x, w, b):
+        return kernels.rms_norm(2 * x, w, bias=b).tanh()
+
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append([str(node.target) for node in graph.graph.nodes])
+        return graph.forward
+
+    y = torch.compile(layer, fullgraph=True, backend=backend)(x, w, b)
+    assert torch.equal(y, layer(x, w, b))
+    assert [name for name in graphs[0] if "rms_norm" in name] == ["rmsnorm_edu.rms_norm.default"]
+    whole = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=True)
+    for part in (x, x[:1].detach().requires_grad_()):
+        grads = [torch.autograd.grad(f(part, w, b).sum(), (part, w, b)) for f in (whole, layer)]
+        assert all(map(torch.equal, *grads))
+
+
+def test_result_may_be_changed_in_place() -> None:
+    x, w, _ = inputs(2, 3, 4)
+    kernels.rms_norm(x, w).mul_(2).sum().backward()
+    twice = x.grad
+    once = torch.autograd.grad(kernels.rms_norm(x, w).sum(), x)[0]
+    assert torch.equal(twice, 2 * once)
+
+
+def test_vmap() -> None:
+    x, w, _ = (t.detach() for t in inputs(4, 3, 5))
+    norm = kernels.rms_norm(x, w)
+    assert torch.equal(torch.vmap(lambda a: kernels.rms_norm(a, w))(x), norm)
+    assert torch.equal(torch.vmap(lambda a: kernels.rms_norm(a, w), 1, 1)(x), norm)
+    with pytest.raises(NotImplementedError, match=r"takes a batch of x, not of weight or bias"):
+        torch.vmap(kernels.rms_norm, (None, 0))(x, torch.stack([w, w]))
+
+
+def test_meta_tensors() -> None:
+    x = torch.empty(2, 3, device="meta", dtype=torch.bfloat16)
+    y = kernels.rms_norm(x, torch.empty(3, device="meta"), casting="llama")
+    assert (y.shape, y.dtype, y.device.type) == ((2, 3), torch.float32, "meta")
+
+
+def test_verify_accepts() -> None:
+    def forward(x, weight, eps):
+        x, weight = (torch.from_numpy(a).to(DEVICE) for a in (x, weight))
+        return of(kernels.rms_norm(x, weight, eps, casting="llama").cpu())
+
+    report = checks.verify(forward, convention="llama", dtype="float16", seeds=1)
+    assert report.ok, report
+
+
+def wrong(x=None, weight=None, **words):
+    x = torch.ones(2, 3, device=DEVICE) if x is None else x
+    return lambda: kernels.rms_norm(x, weight, **words)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (wrong([1.0]), TypeError, r"x is list; give a tensor, torch\.as_tensor\(x\)"),
+        (wrong(torch.ones(3, dtype=torch.int64)), TypeError, r"torch\.int64.*x\.float\(\)"),
+        (wrong(torch.ones(3, 0)), ValueError, r"x has shape \(3, 0\); give \(\.\.\., d\)"),
+        (wrong(torch.tensor(1.0)), ValueError, r"x has shape \(\)"),
+        (wrong(torch.ones(3).to_sparse()), TypeError, r"sparse.*x\.to_dense\(\)"),
+        (wrong(weight=torch.ones(4)), ValueError, r"weight has shape \(4,\), x \(2, 3\)"),
+        (wrong(weight=torch.ones(1, 3)), ValueError, r"give weight the shape \(3,\)"),
+        (wrong(weight=torch.ones(3, device="meta")), ValueError, r"weight is on meta, x on"),
+        (wrong(weight=torch.ones(3).int()), TypeError, r"weight has dtype torch\.int32"),
+        (wrong(bias=torch.ones(2)), ValueError, r"bias has shape \(2,\), x \(2, 3\)"),
+        (wrong(eps=-1e-6), ValueError, r"eps = -1e-06; give a finite number >= 0"),
+        (wrong(eps=None), TypeError, r"eps = None is NoneType"),
+        (wrong(casting="fp32"), ValueError, r"casting = 'fp32'; it is one of torch, llama, gemma"),
+        (wrong(weight_offset=True), TypeError, r"weight_offset = True is bool"),
+        (wrong(weight_offset=float("nan")), ValueError, r"weight_offset = nan; give a finite"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_says_the_fix(call, error, says) -> None:
+    with pytest.raises(error, match=says):
+        call()

@@ -1,0 +1,96 @@
+"""One process, one mode of Triton; what is missing or in the wrong place says the fix."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from tensors import gains, uneven
+
+from rmsnorm_edu import kernels
+from rmsnorm_edu.kernels import _choice, _runtime, forward, tuning
+
+
+@pytest.mark.parametrize("library", ["torch", "triton"])
+def test_missing_library(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = kernels.find_spec
+    monkeypatch.setattr(kernels, "find_spec", lambda name: None if name == library else found(name))
+    with pytest.raises(ImportError, match=rf'needs .*pip install "rmsnorm_edu\[{library}\]"'):
+        kernels.__getattr__("rms_norm")
+
+
+def test_names() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'norm'; it has \[.*'rms_norm'"):
+        _ = kernels.norm
+    assert {*kernels.__all__} <= {*dir(kernels)}
+
+
+@pytest.mark.parametrize(
+    ("said", "gpu", "interpreted"),
+    [
+        (None, False, True),
+        (None, True, False),
+        ("1", True, True),
+        ("0", False, False),
+        ("", False, False),
+        (" True ", True, True),
+    ],
+)
+def test_mode_is_what_is_said_else_whether_there_is_a_gpu(
+    said: str | None, gpu: bool, interpreted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    if said is not None:
+        monkeypatch.setenv("TRITON_INTERPRET", said)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    assert _runtime._wanted() is interpreted
+
+
+def test_triton_of_the_other_mode() -> None:
+    code = "import triton, rmsnorm_edu; rmsnorm_edu.kernels.forward"
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    env.pop("TRITON_INTERPRET", None)
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "triton was imported compiling, and the kernels want it interpreting" in run.stderr
+    assert "Start a new one" in run.stderr
+
+
+def test_tensor_on_the_cpu_where_triton_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runtime, "INTERPRETED", False)
+    with pytest.raises(RuntimeError, match=r"x is on the CPU.*give x\.to\(\"cuda\"\)"):
+        forward.forward(torch.ones(2, 3))
+
+
+def test_tuning_keeps_the_fastest_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_choice, "TUNED", {})
+    x, w = uneven(2, 300, dtype=torch.float32), gains(300, dtype=torch.float32)
+    x, w = x.to(_runtime.default_device()), w.to(_runtime.default_device())
+    times = iter([5.0] * 7 + [1.0] + [5.0] * 99)
+
+    def seconds(call) -> float:
+        call()
+        return next(times)
+
+    expected = forward.forward(x, w)[0]
+    best = kernels.tune(x, w, seconds=seconds)
+    assert best == [*tuning.candidates(300, torch.float32)][7]
+    flags = _choice.Flags()
+    assert forward.chosen(300, torch.float32, flags) == best
+    assert forward.chosen(300, torch.float32, _choice.Flags(bias=True)) != best
+    assert torch.allclose(forward.forward(x, w)[0], expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.skipif(not _runtime.INTERPRETED, reason="there is a GPU to measure on")
+def test_tuning_without_a_driver_is_the_table() -> None:
+    plan = kernels.tune(uneven(2, 300, dtype=torch.float16))
+    assert plan == forward.chosen(300, torch.float16, _choice.Flags(weight=False))
+    assert not _choice.TUNED
+
+
+def test_number_of_rows_is_never_compiled_in() -> None:
+    for kernel in forward.RUNGS.values():
+        parameters = getattr(kernel, "params", None)  # the interpreter keeps none
+        if parameters is not None:
+            assert all(p.do_not_specialize for p in parameters if p.name == "rows")
