@@ -56,6 +56,8 @@ def test_gradients_have_the_types_of_what_they_are_of() -> None:
         w, b = (t.detach().to(w_type).requires_grad_() for t in (w, b))
         kernels.rms_norm(x, w, bias=b, casting="llama").sum().backward()
         assert (x.grad.dtype, w.grad.dtype, b.grad.dtype) == (x_type, w_type, w_type)
+        exact = conventions.exact("torch", of(x.detach().cpu()), eps=1e-6).sum(0)
+        assert torch.allclose(w.grad.double().cpu(), torch.from_numpy(exact), rtol=2**-6, atol=1e-6)
 
 
 def test_second_derivative_is_made_of_the_first_ones_types() -> None:

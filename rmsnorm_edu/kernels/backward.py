@@ -213,12 +213,14 @@ def reduced(partial: Tensor, like: Tensor | None) -> Tensor | None:
     programs, d = partial.shape
     if like is None or programs == 0:
         return None
-    total = torch.empty(d, dtype=like.dtype, device=partial.device)
+    # the interpreter cannot store float64 as bfloat16, so that torch does
+    kind = like.dtype if partial.dtype == torch.float32 else partial.dtype
+    total = torch.empty(d, dtype=kind, device=partial.device)
     plan = reducing(d)
     grid = (triton.cdiv(d, plan.constants["BLOCK"]),)
     options: dict[str, Any] = {**plan.options()}
     launch(reduce, grid, partial, total, programs, d, **options)
-    return total
+    return total.to(like.dtype)
 
 
 def chosen(d: int, compute: torch.dtype, rung: str | None = None) -> Launch:
