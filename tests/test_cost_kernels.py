@@ -41,3 +41,26 @@ def test_the_forward_moves_what_the_model_says():
         weight = programs * once["read weight"]  # each program asks the cache for it
         twice = 2 if rung == "long_row" else 1  # once to sum, once to scale
         assert requests == once | {"read weight": weight, "read x": twice * once["read x"]}
+
+
+BACKWARDS = [
+    ("partials", 9, 700, "float16"),
+    ("partials", 9, 129, "float32"),
+    ("many_rows", 37, 31, "float32"),
+    ("dx_only", 3, 129, "float16"),
+    ("dx_long", 3, 9000, "float16"),
+]
+
+
+@pytest.mark.equation("backward-bytes", "partials-share")
+def test_the_backward_moves_what_the_model_says():
+    counts = counted("backward", BACKWARDS)
+    for (rung, *shape, dtype), (_, requests, once) in zip(BACKWARDS, counts, strict=True):
+        sums = once.get("write partials", 0) // (4 * shape[1])
+        model = cost.traffic("backward", *shape, dtype, programs=sums)
+        if rung == "dx_only":  # no sum over the rows
+            del model["write dweight"]
+        if rung == "dx_long":  # a kernel for dx and one for dweight: each reads x, dy and rstd
+            model |= {f"read {name}": 2 * model[f"read {name}"] for name in ("x", "dy", "rstd")}
+        assert once == model
+        assert requests["read x"] == once["read x"] * (1.5 if rung == "dx_long" else 1)

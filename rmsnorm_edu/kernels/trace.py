@@ -211,7 +211,7 @@ def _forward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str, 
 
 def _backward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     data = example(rows, d, dtype)
-    options = {"has_bias": False, "casting": "torch", "weight_offset": 0.0}
+    options = {"has_bias": False, "weight_offset": 0.0}
     return (data["dy"], data["x"], data["weight"], _rstd(data["x"])), options
 
 
