@@ -20,12 +20,13 @@ import torch
 from torch import Tensor
 
 from rmsnorm_edu._words import known
-from rmsnorm_edu.kernels import forward
+from rmsnorm_edu.kernels import backward, forward
 from rmsnorm_edu.kernels._runtime import triton
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a launch, not of the kernel
-MODULES = (forward,)
-ROWS = 4096
+MODULES = (forward, backward)
+ROWS, PROCESSORS = 4096, 40  # a T4's
+Types = dict[str, Any]
 ELEMENTS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 MOVED = re.compile(r"\b(ld|st)\.global(?:\.\w+::\w+|\.relaxed|\.gpu)*(?:\.v(\d))?\.[busf](\d+)\b")
 COPIED = re.compile(r"\bcp\.async\.c[ag]\.shared\.global[^;]*?\], \[[^]]*\], (\w+)")
@@ -39,14 +40,11 @@ class Launched:
     arguments: dict[str, Any]
     options: dict[str, int]
 
-    def compiled(self, arch: int) -> Any:
-        """The kernel for sm_`arch`, specialised as the JIT does it.
+    def specialised(self) -> tuple[Types, Types, dict[tuple[int], list[list[Any]]]]:
+        """Types, constants and hints of the arguments, as the JIT finds them.
 
         An int of 1 is a constant, a pointer or an int that 16 divides is known to be one.
         """
-        from triton.backends.compiler import GPUTarget
-        from triton.compiler import ASTSource
-
         types, constants, hints = {}, {}, {}
         for place, parameter in enumerate(self.kernel.params):
             value = self.arguments[parameter.name]
@@ -55,7 +53,14 @@ class Launched:
                 constants[parameter.name] = value
             elif _divisible(value) and not parameter.do_not_specialize:
                 hints[(place,)] = [["tt.divisibility", 16]]
-        source = ASTSource(self.kernel, types, constants, hints)
+        return types, constants, hints
+
+    def compiled(self, arch: int) -> Any:
+        """The kernel for sm_`arch`."""
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        source = ASTSource(self.kernel, *self.specialised())
         return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=self.options)
 
 
@@ -77,41 +82,28 @@ def _divisible(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, int) and value % 16 == 0)
 
 
-def resources(kernel: Any, arch: int) -> dict[str, Any]:
-    """Registers, shared memory, spilled bytes and the widths of global accesses, from its PTX."""
-    ptx = kernel.asm["ptx"]
-    said = _assembled(ptx, arch)
-    spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", said)
-    registers = re.search(r"Used (\d+) registers", said)
-    if spilled is None or registers is None:
-        raise RuntimeError(f"ptxas says no registers: {said}")
+def resources(kernel: Any) -> dict[str, Any]:
+    """Registers and spilled bytes of a thread, shared ones of a program, widths of accesses."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(kernel.asm["cubin"])
+        command = [tool("cuobjdump"), "--dump-resource-usage", str(path)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = dict(re.findall(r"(REG|STACK):(\d+)", said))
     return {
-        "registers": int(registers[1]),
+        "registers": int(found["REG"]),
         "shared": kernel.metadata.shared,
-        "spilled": int(spilled[1]) + int(spilled[2]),
-        **widths(ptx),
+        "spilled": int(found["STACK"]),  # nothing else in these kernels lies on a thread's stack
+        **widths(kernel.asm["ptx"]),
     }
 
 
-def _assembled(ptx: str, arch: int) -> str:
-    """What ptxas reports of `ptx`; Triton's own call of it keeps that to itself."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.ptx")
-        path.write_text(ptx, encoding="utf-8")
-        target = re.search(r"^\.target (sm_\w+)", ptx, re.MULTILINE)
-        name = target[1] if target else f"sm_{arch}"
-        command = [assembler(arch), "-v", f"--gpu-name={name}", str(path), "-o", f"{path}.cubin"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout + done.stderr
-
-
-def assembler(arch: int) -> str:
-    """The path of the ptxas that came with Triton and knows sm_`arch`."""
-    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-    path = folder / ("ptxas-blackwell" if arch >= 100 else "ptxas")
+def tool(name: str) -> str:
+    """The path of a tool of NVIDIA's that comes with Triton's wheel."""
+    path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
     if not path.exists():
         raise ImportError(
-            f"this Triton has no {path.name} in {folder}, so it compiles for no NVIDIA GPU: "
+            f"this Triton has no {name} in {path.parent}, so it compiles for no NVIDIA GPU: "
             'install the published wheel, pip install "rmsnorm_edu[triton]"'
         )
     return str(path)
@@ -144,27 +136,34 @@ def recorded() -> Iterator[list[Launched]]:
     with ExitStack() as patched:
         for module in MODULES:
             patched.enter_context(mock.patch.object(module, "launch", launch))
+            count = mock.Mock(return_value=PROCESSORS)
+            patched.enter_context(mock.patch.object(module, "processors", count))
         yield found
 
 
-def hosts(d: int, dtype: torch.dtype) -> dict[str, Callable[[str | None], Any]]:
-    """What starts the kernels of each file for rows of d features, at a rung or at its choice.
+def hosts(d: int, dtype: torch.dtype, bias: bool) -> dict[str, Callable[[str | None], Any]]:
+    """What starts each file's kernels for rows of d features, of a rung or of its own choice.
 
     The tensors have no memory: a host needs their shapes and types alone.
     """
     x = torch.empty(ROWS, d, dtype=dtype, device="meta")
-    return {"forward": lambda rung: forward.forward(x, x[0], rung=rung)}
+    w, rstd = x[0], torch.empty(ROWS, device="meta")
+    return {
+        "forward": lambda rung: forward.forward(x, w, w if bias else None, rung=rung),
+        "backward": lambda rung: backward.backward(x, x, w, rstd, has_bias=bias, rung=rung),
+    }
 
 
 def measured(order: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The entries of `aot.report`."""
     for dtype in order["dtypes"]:
-        start = hosts(order["d"], getattr(torch, dtype))
+        start = hosts(order["d"], getattr(torch, dtype), order["bias"])
         for word in order["kernels"] or start:
             host, _, rung = word.partition(".")
             with recorded() as found:
                 known(host, start, "kernel")(rung or None)
-            for launched in found:
+            once = {str(each.specialised()) + each.kernel.__name__: each for each in found}
+            for launched in once.values():
                 yield from _entries(launched, host, dtype, order)
 
 
@@ -174,12 +173,13 @@ def _entries(
     name, warps = f"{host}.{launched.kernel.fn.__name__}", launched.options.get("num_warps", 4)
     for arch in order["arches"]:
         entry = {"kernel": name, "d": order["d"], "arch": arch, "dtype": dtype, "warps": warps}
-        yield entry | resources(launched.compiled(arch), arch)
+        yield entry | resources(launched.compiled(arch))
 
 
 def main() -> None:
     """Answer the orders on stdin: {"entries": [...]}, or {"error": text, "type": its class}."""
     try:
+        tool("ptxas")
         found = [entry for order in json.load(sys.stdin) for entry in measured(order)]
         answer: dict[str, Any] = {"entries": found}
     except (ImportError, ValueError) as error:

@@ -29,14 +29,15 @@ def report(
     dtypes: Sequence[str] = DTYPES,
     kernels: Sequence[str] | None = None,
     *,
+    bias: bool = False,
     cache: str | None = None,
 ) -> list[dict[str, Any]]:
     """Compile the kernels for rows of d features, and say what each is made of.
 
     One entry for each kernel (None: all that rows of this length take), arch (75: sm_75) and dtype:
     "kernel", "d", "arch", "dtype", "warps", "registers" of a thread, "shared" bytes of a program,
-    "spilled" bytes of a thread (written and read again for lack of registers), and "loads" and
-    "stores": how many instructions of each width in bits, as {"128": 4}, move global memory.
+    "spilled" bytes of a thread (kept in memory for lack of registers), and "loads" and "stores":
+    how many instructions of each width in bits, as {"128": 4}, move global memory.
     It runs in a process of its own, because a process that interprets cannot compile. `cache` is
     the folder of Triton's cache; None is a temporary one. Raises ValueError for d < 1 and for
     arches, dtypes and kernels that are not there, ImportError without Triton, RuntimeError where
@@ -46,6 +47,7 @@ def report(
         "d": positive(d, "d"),
         "arches": [_one_of(arch, ARCHES, "arch") for arch in arches],
         "dtypes": [_one_of(dtype, DTYPES, "dtype") for dtype in dtypes],
+        "bias": bool(bias),
         "kernels": None if kernels is None else list(kernels),
     }
     for library in ("torch", "triton"):
