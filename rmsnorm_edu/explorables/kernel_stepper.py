@@ -1,0 +1,198 @@
+"""The figure of the kernels' chapters: a recorded kernel, one instruction after the other."""
+
+import ast
+import itertools
+import math
+import re
+import textwrap
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import traitlets
+
+from rmsnorm_edu.explorables.figure import Figure
+from rmsnorm_edu.kernels import trace
+from rmsnorm_edu.kernels.trace import Trace
+
+# What the book steps through: small enough to be read, with lanes that a mask switches off.
+PRESETS: dict[str, dict[str, Any]] = {
+    "one_row": {"operation": "forward", "rows": 3, "d": 6, "rung": "one_row"},
+    "long_row": {
+        "operation": "forward",
+        "rows": 2,
+        "d": 6,
+        "rung": "long_row",
+        "constants": {"long_row": {"BLOCK": 4}},
+    },
+    "many_rows": {
+        "operation": "forward",
+        "rows": 3,
+        "d": 6,
+        "rung": "many_rows",
+        "constants": {"many_rows": {"ROWS": 2, "BLOCK": 8}},
+    },
+    "backward": {
+        "operation": "backward",
+        "rows": 5,
+        "d": 6,
+        "rung": "partials",
+        "constants": {"reduce": {"BLOCK": 8, "ROWS": 4}},
+    },
+}
+_PLUS_ZERO = re.compile(r"\(?(\w+) \+ 0\)?$|\((\w+) \+ 0\)")
+_QUIET = ("index", "range", "mask")  # steps that count where a variable keeps them
+
+
+@cache
+def _presets(names: tuple[str, ...]) -> list[Trace]:
+    """The recordings of these presets, made in one child."""
+    return trace.record_all([PRESETS[name] for name in names])
+
+
+def data(traces: Mapping[str, Trace]) -> list[dict[str, Any]]:
+    """What the module steps through: a scene for each recording, its numbers to four digits.
+
+    A scene: ``name``, ``arrays``, ``kernels`` (name and lines of source), ``notes`` (what is the
+    same in many steps: line, kind, text, name, array) and ``programs`` (kernel, id and steps); a
+    step is [note, shape, values] and, of a load or store, offsets and the mask as "110"; contiguous
+    offsets are their first; of a reduction, axis, shape and values of what is reduced.
+    """
+    return [_scene(name, found) for name, found in traces.items()]
+
+
+def _scene(name: str, found: Trace) -> dict[str, Any]:
+    notes: dict[tuple[Any, ...], int] = {}
+    arrays = _arrays(found)
+    kernels, programs = [], []
+    for number, launch in enumerate(found.launches):
+        lines, places = _lines(launch)
+        kernels.append({"name": launch["kernel"], "lines": lines})
+        for program in launch["programs"]:
+            kept = [_step(s, places, list(arrays), notes) for s in _shown(program["steps"])]
+            programs.append({"kernel": number, "id": program["id"][0], "steps": kept})
+    return {
+        "name": name,
+        "arrays": list(arrays.values()),
+        "kernels": kernels,
+        "notes": [list(note) for note in notes],
+        "programs": programs,
+    }
+
+
+def _arrays(found: Trace) -> dict[str, dict[str, Any]]:
+    """Every array of the launches, as rows of numbers; null where nobody has written yet."""
+    arrays: dict[str, dict[str, Any]] = {}
+    for launch in found.launches:
+        for name, array in launch["arrays"].items():
+            before = array["before"]
+            shape = [1, *array["shape"]][-2:]
+            arrays.setdefault(
+                name,
+                {
+                    "name": name,
+                    "shape": shape,
+                    "itemsize": array["itemsize"],
+                    "dtype": array["dtype"],
+                    "values": before and [_short(v) for v in before],
+                },
+            )
+    return arrays
+
+
+def _lines(launch: dict[str, Any]) -> tuple[list[str], dict[tuple[str, int], int]]:
+    """The kernel's lines without signature and docstring, and where a (function, line) is there."""
+    lines: list[str] = []
+    places: dict[tuple[str, int], int] = {}
+    for function, source in sorted(
+        launch["sources"].items(), key=lambda item: item[0] != launch["kernel"]
+    ):
+        text = textwrap.dedent(source)
+        body = ast.parse(text).body[0].body  # type: ignore[attr-defined]
+        docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        first = body[1 if docstring else 0].lineno
+        if function != launch["kernel"]:
+            lines.append(f"# {function}:")
+        kept = textwrap.dedent("\n".join(text.splitlines()[first - 1 :])).splitlines()
+        for number, line in enumerate(kept):
+            places[function, first + number] = len(lines)
+            lines.append(line.split("  #")[0].rstrip())
+    return lines, places
+
+
+def _shown(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The steps that a reader steps through: no bare addresses, and nothing plus zero."""
+    return [
+        s
+        for s in steps
+        if not (s["kind"] in _QUIET and "name" not in s) and not s["text"].endswith(" + 0")
+    ]
+
+
+def _step(
+    step: dict[str, Any],
+    places: dict[tuple[str, int], int],
+    arrays: list[str],
+    notes: dict[tuple[Any, ...], int],
+) -> list[Any]:
+    array = arrays.index(step["array"]) if "array" in step else None
+    text = re.sub(r"\((\w+) \+ 0\)", r"\1", step.get("value", step["text"]))
+    place = places[step["function"], step["line"]]
+    note = (place, step["kind"], text, step.get("name"), array)
+    short: list[Any] = [notes.setdefault(note, len(notes)), step["shape"]]
+    short.append([_short(v) for v in step["values"]])
+    if array is not None:
+        short += [_run(step["offsets"]), "".join("01"[on] for on in step["mask"])]
+    if step["kind"] == "reduce":
+        short += [step["axis"], step["from_shape"], [_short(v) for v in step["of"]]]
+    return short
+
+
+def _run(offsets: list[int]) -> int | list[int]:
+    """Offsets that follow each other as the first of them."""
+    follows = all(b - a == 1 for a, b in itertools.pairwise(offsets))
+    return offsets[0] if follows else offsets
+
+
+def _short(value: float) -> float | int | str:
+    """Four significant digits, whole numbers as int; what JSON cannot hold as a word."""
+    if not math.isfinite(value):
+        return str(value).replace("-", "−")
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short
+
+
+class KernelStepper(Figure):
+    """A kernel that was recorded by `kernels.trace`, instruction by instruction.
+
+    ``KernelStepper(one_row=trace.record("forward", rows=3, d=6, rung="one_row"))`` shows a recording
+    under its name, several with a choice between them; ``KernelStepper.of("backward")`` those of
+    `PRESETS`, and ``KernelStepper()`` the first. Traits: `scene` (which recording), `program`,
+    `moment` (which instruction of it).
+    """
+
+    name = "kernel_stepper"
+    label = "Kernel stepper: what a kernel loads, computes and stores, one step at a time"
+    needs = ("kernel_steps",)
+    scene = traitlets.Int(0, min=0).tag(sync=True)
+    program = traitlets.Int(0, min=0).tag(sync=True)
+    moment = traitlets.Int(0, min=0).tag(sync=True)
+    scenes = traitlets.List(traitlets.Dict()).tag(sync=True)
+
+    def __init__(
+        self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any
+    ) -> None:
+        if recorded is not None:
+            if isinstance(recorded, Trace):
+                recorded = {recorded.launches[0]["kernel"]: recorded}
+            kwargs["scenes"] = data(recorded)
+        super().__init__(**kwargs)
+
+    @classmethod
+    def of(cls, *names: str, **kwargs: Any) -> "KernelStepper":
+        """Some of the presets: "one_row", "long_row", "many_rows", "backward"."""
+        return cls(dict(zip(names, _presets(names), strict=True)), **kwargs)
+
+    @traitlets.default("scenes")
+    def _default_scenes(self) -> list[dict[str, Any]]:
+        return data(dict(zip(["one_row"], _presets(("one_row",)), strict=True)))
