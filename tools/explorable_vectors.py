@@ -18,6 +18,7 @@ import numpy as np
 import partial_vectors
 import roofline_vectors
 import sphere_vectors
+import stepper_vectors
 
 from rmsnorm_edu import invariance, reference
 from rmsnorm_edu.explorables import depth as simulation
@@ -144,6 +145,7 @@ def vectors() -> dict[str, Any]:
         "conventions_atlas": atlas_vectors.conventions_atlas(),
         "growing_weights": gradient_vectors.growing_weights(),
         "partial_estimate": partial_vectors.partial_estimate(),
+        "kernel_stepper": stepper_vectors.kernel_stepper(),
         "roofline": roofline_vectors.roofline(),
     }
 

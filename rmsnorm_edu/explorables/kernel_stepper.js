@@ -67,7 +67,7 @@ function build({ model, el, core }) {
   const controls = node("div", { class: "rmsn-ks-controls" });
   const table = core.hiddenTable("Memory and registers after this step");
   el.append(node("div", { class: "rmsn" },
-    node("p", { class: "rmsn-title" }, TITLE), chooser({ core, model, set }).el, stage,
+    node("p", { class: "rmsn-title" }, TITLE), ...chooser({ core, model, set }), stage,
     said, controls, table.el));
   let parts;
   return {
@@ -88,12 +88,12 @@ function build({ model, el, core }) {
 function chooser({ core, model, set }) {
   const scenes = model.get("scenes");
   const options = scenes.map(({ name }, i) => [i, name.replaceAll("_", " ")]);
+  if (scenes.length < 2) return [];
   const found = core.choice("Kernel", options, (scene) => set({ scene, program: 0, moment: 0 }));
-  found.el.hidden = scenes.length < 2;
   const show = () => found.set(read(core, model).at);
   core.onChange(model, ["scene"], show);
   show();
-  return found;
+  return [found.el];
 }
 
 // Program, step, Back and Next, what to look at.
@@ -167,10 +167,10 @@ function fill(core, cells, values, states) {
   });
 }
 
-// A row of lanes under a name; a tile is several rows.
+// A row of lanes under a name; a tile is several rows, a column lies down.
 function tile(core, shape) {
-  const columns = shape.at(-1);
-  const cells = cellsOf(core, shape.reduce((a, b) => a * b, 1));
+  const cells = cellsOf(core, core.size(shape));
+  const columns = shape.at(-1) === 1 ? cells.length : shape.at(-1);
   const name = core.node("b");
   const el = core.node("div", { class: "rmsn-ks-row" }, name,
     core.node("div", { class: "rmsn-ks-tile", style: `--columns: ${columns}` }, ...cells));

@@ -6,11 +6,11 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import traitlets
 
+from rmsnorm_edu._words import known
 from rmsnorm_edu.explorables.figure import Figure
 from rmsnorm_edu.kernels import trace
 from rmsnorm_edu.kernels.trace import Trace
@@ -40,14 +40,18 @@ PRESETS: dict[str, dict[str, Any]] = {
         "constants": {"reduce": {"BLOCK": 8, "ROWS": 4}},
     },
 }
-_PLUS_ZERO = re.compile(r"\(?(\w+) \+ 0\)?$|\((\w+) \+ 0\)")
 _QUIET = ("index", "range", "mask")  # steps that count where a variable keeps them
 
 
-@cache
-def _presets(names: tuple[str, ...]) -> list[Trace]:
-    """The recordings of these presets, made in one child."""
-    return trace.record_all([PRESETS[name] for name in names])
+_recorded: dict[str, Trace] = {}
+
+
+def presets(*names: str) -> dict[str, Trace]:
+    """The recordings of `PRESETS` by name: made once in a process, those of a call in one child."""
+    new = [name for name in names if known(name, PRESETS, "preset") and name not in _recorded]
+    if new:
+        _recorded.update(zip(new, trace.record_all([PRESETS[n] for n in new]), strict=True))
+    return {name: _recorded[name] for name in names}
 
 
 def data(traces: Mapping[str, Trace]) -> list[dict[str, Any]]:
@@ -165,10 +169,10 @@ def _short(value: float) -> float | int | str:
 class KernelStepper(Figure):
     """A kernel that was recorded by `kernels.trace`, instruction by instruction.
 
-    ``KernelStepper(one_row=trace.record("forward", rows=3, d=6, rung="one_row"))`` shows a recording
-    under its name, several with a choice between them; ``KernelStepper.of("backward")`` those of
-    `PRESETS`, and ``KernelStepper()`` the first. Traits: `scene` (which recording), `program`,
-    `moment` (which instruction of it).
+    ``KernelStepper(trace.record("forward", rows=3, d=6))`` shows a recording, a mapping of names to
+    recordings a choice between them, ``KernelStepper.of("backward")`` those of `PRESETS`, and
+    ``KernelStepper()`` the first. Traits: `scene` (which recording), `program`, `moment` (which
+    instruction of it, or fold of a sum).
     """
 
     name = "kernel_stepper"
@@ -179,9 +183,7 @@ class KernelStepper(Figure):
     moment = traitlets.Int(0, min=0).tag(sync=True)
     scenes = traitlets.List(traitlets.Dict()).tag(sync=True)
 
-    def __init__(
-        self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any) -> None:
         if recorded is not None:
             if isinstance(recorded, Trace):
                 recorded = {recorded.launches[0]["kernel"]: recorded}
@@ -191,8 +193,8 @@ class KernelStepper(Figure):
     @classmethod
     def of(cls, *names: str, **kwargs: Any) -> "KernelStepper":
         """Some of the presets: "one_row", "long_row", "many_rows", "backward"."""
-        return cls(dict(zip(names, _presets(names), strict=True)), **kwargs)
+        return cls(presets(*names), **kwargs)
 
     @traitlets.default("scenes")
     def _default_scenes(self) -> list[dict[str, Any]]:
-        return data(dict(zip(["one_row"], _presets(("one_row",)), strict=True)))
+        return data(presets("one_row"))

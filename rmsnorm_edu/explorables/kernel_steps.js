@@ -211,6 +211,7 @@ export function finding(core, scene, program, [index, fold]) {
       + "All run the same lines; only this number tells one from another.",
     range: () => `The lanes get their numbers, ${runs(step.values)}. How many there are is a power `
       + "of two, whatever the length of a row.",
+    fill: () => `${step.values.length} lanes start at ${step.text}.`,
     index: () => (step.values.length === 1 ? "A place, from this program’s number."
       : `Each lane gets a place of its own: ${runs(step.values)}.`),
     mask: () => (count(0) === 0 ? `All ${count(1)} lanes have a number to work on.`
@@ -224,7 +225,7 @@ export function finding(core, scene, program, [index, fold]) {
 
 // The step as an equation: what gets a value, and from what.
 export function formula({ kind, text, name, array }, arrays) {
-  if (reads(kind)) return `${name ?? "…"} = load(${text})`;
+  if (reads(kind)) return `${name ? `${name} = ` : ""}load(${text})`;
   if (writes(kind)) return `store(${arrays[array].name}, ${text})`;
   return name ? `${name} = ${text}` : text;
 }
@@ -249,7 +250,7 @@ export const tallest = (scene) => Math.max(...scene.programs.flatMap((_, program
   moments(scene, program).map(([index, fold]) => {
     const step = unpack(scene, program, index);
     return lanesNow(scene, program, index, fold, step)
-      .reduce((sum, { shape }) => sum + (shape.length > 1 ? shape[0] : 1), 0);
+      .reduce((sum, { shape }) => sum + (shape.length > 1 && shape[1] > 1 ? shape[0] : 1), 0);
   })));
 
 // All that the figure shows at a moment.

@@ -97,9 +97,15 @@ def _compute(sign: str, write: Callable[..., str]) -> Note:
 
 
 def _same(recorder: Recorder, frame: FrameType, result: Any, *operands: Any) -> None:
-    """Another shape of a value: it keeps its name and what it points into."""
+    """Another shape of a value: it keeps its name and what it points into.
+
+    A block of one number, such as ``tl.zeros``, is a step where a variable takes it.
+    """
     source = next(recorder.of(h) for h in operands if hasattr(h, "data"))
-    recorder.know(result, source.text, source, source.step)
+    step = source.step
+    if step is None and source.array is None and not source.named:
+        step = recorder.step(frame, "fill", result, text=source.text)
+    recorder.know(result, source.text, source, step)
 
 
 def _cast(recorder: Recorder, frame: FrameType, result: Any, source: Any, *to: Any) -> None:

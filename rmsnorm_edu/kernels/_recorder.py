@@ -138,6 +138,8 @@ class Recorder:
         before = {k: _array(v) for k, v in tensors.items()} if self.keep else {}
         self.launches.append(launch)
         original(executor, *args, **kwargs)
+        for one in launch["programs"]:
+            one["steps"] = [s for s in one["steps"] if s["kind"] != "fill" or "name" in s]
         launch["counts"] = {k: c.plain() for k, c in self._counts.items()}
         launch["arrays"] = {k: before[k] for k in before if k in self._counts}
         for name, array in launch["arrays"].items():

@@ -10,7 +10,10 @@ import os
 import pickle
 import sys
 import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -44,24 +47,31 @@ def launch_text(request: dict[str, Any]) -> dict[str, Any]:
 def launch_ours(request: dict[str, Any]) -> dict[str, Any]:
     """A kernel of the package through its host function, on data of `trace.example`."""
     module = importlib.import_module(f"rmsnorm_edu.kernels.{request['module']}")
-    replace_constants(module, request["constants"])
-    with Recorder(request["keep"], request["names"]) as recorder:
+    recorder = Recorder(request["keep"], request["names"])
+    with replaced(module, request["constants"]), recorder:
         getattr(module, request["function"])(*request["args"], **request["options"])
     return {"launches": recorder.launches}
 
 
-def replace_constants(module: types.ModuleType, constants: dict[str, dict[str, Any]]) -> None:
-    """The table's entries of this process with other constants, by the kernel's name."""
+@contextmanager
+def replaced(module: types.ModuleType, constants: dict[str, dict[str, Any]]) -> Iterator[None]:
+    """The plans that `module` launches by, with other constants by the kernel's name."""
 
     def changed(plan: Launch) -> Launch:
         new = {**plan.constants, **constants.get(plan.kernel, {})}
         return dataclasses.replace(plan, constants=new)
 
-    chosen = module.chosen
-    module.chosen = lambda *args, **options: changed(chosen(*args, **options))  # type: ignore
-    for name, value in list(vars(module).items()):
+    def choosing(choose: Callable[..., Launch]) -> Callable[..., Launch]:
+        return lambda *args, **options: changed(choose(*args, **options))
+
+    new: dict[str, Any] = {}
+    for name, value in vars(module).items():
         if isinstance(value, Launch):
-            setattr(module, name, changed(value))
+            new[name] = changed(value)
+        elif getattr(value, "__annotations__", {}).get("return") is Launch:
+            new[name] = choosing(value)
+    with patch.multiple(module, **new):
+        yield
 
 
 def main() -> None:

@@ -40,7 +40,8 @@ class Trace:
     ``counts`` (by array: bytes ``loaded`` and ``stored``, each byte once in ``loaded_once`` and
     ``stored_once``, ``masked`` lanes) and ``programs``: each an ``id`` and its ``steps``.
 
-    A step has a ``kind`` (program, range, index, mask, load, cast, compute, reduce, store, atomic),
+    A step has a ``kind`` (program, range, fill, index, mask, load, cast, compute, reduce, store,
+    atomic),
     ``function`` and ``line`` (from 1 at its def), ``text`` (the formula in the kernel's names),
     ``name`` (the variable that keeps the result), ``shape`` and ``values``; a load or store also
     ``array``, ``offsets`` in elements and ``mask``; a reduction ``axis``, ``of``, ``from_shape``.
