@@ -11,15 +11,23 @@ WITHOUT_BYTES = {"view", "detach", "expand"}  # they describe the same memory an
 
 
 class Counted(TorchDispatchMode):
-    """Bytes that pass by: of every operation, the memory of what it reads and what it writes."""
+    """Bytes that pass by: of every operation, the memory of what it reads and what it writes.
 
-    bytes = 0
+    And its arithmetic: one operation for each number of its largest array, for a mean one more
+    for each result; conversions are none.
+    """
+
+    bytes = flops = 0
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         result = operation(*args, **(kwargs or {}))
-        if operation.__name__.split(".")[0] not in WITHOUT_BYTES:
+        name = operation.__name__.split(".")[0]
+        if name not in WITHOUT_BYTES:
             tensors = [a for a in tree_leaves((args, result)) if isinstance(a, torch.Tensor)]
             self.bytes += sum(a.untyped_storage().nbytes() for a in tensors)
+            if name != "_to_copy":
+                self.flops += max(a.numel() for a in tensors)
+                self.flops += result.numel() if name == "mean" else 0
         return result
 
 
@@ -51,7 +59,7 @@ def by_hand(x, weight):
         (layer_norm, "layer_norm_", torch.bfloat16),
     ],
 )
-def test_torch_moves_the_bytes_of_the_unfused_twins(function, prefix, dtype, rows, n):
+def test_torch_does_what_the_unfused_twins_do(function, prefix, dtype, rows, n):
     generator = torch.Generator().manual_seed(0)
     x = (torch.randn(rows, n, generator=generator) + 0.5).to(dtype).requires_grad_()
     vectors = torch.rand(2 if prefix else 1, n, generator=generator) + 0.5
@@ -63,4 +71,6 @@ def test_torch_moves_the_bytes_of_the_unfused_twins(function, prefix, dtype, row
         y.backward(dy)
     name = str(dtype).removeprefix("torch.")
     assert there.bytes == cost.bytes_moved(f"{prefix}forward_unfused", rows, n, name)
+    assert there.flops == cost.flops(f"{prefix}forward_unfused", rows, n)
+    assert back.flops == cost.flops(f"{prefix}backward_unfused", rows, n)
     assert back.bytes == cost.bytes_moved(f"{prefix}backward_unfused", rows, n, name)
