@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from rmsnorm_edu import __version__, recorded
-from rmsnorm_edu.benchmarks import TASKS, measure_of
+from rmsnorm_edu.benchmarks import TASKS, cpu, measure_of
 from rmsnorm_edu.recorded.provenance import gpus, installed, processor
 
 EXTRAS = {
@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--json", action="store_true", help="print JSON, for machines")
         command.set_defaults(run=run)
+    _add_bench(commands)
     text = "measure NAME on this machine and write it where the book's pages read it"
     record = commands.add_parser("record", help=text, description=text)
     record.add_argument("name", choices=sorted(TASKS), metavar="NAME", help=", ".join(TASKS))
@@ -98,6 +99,31 @@ def words(text: str) -> list[str]:
 def numbers(text: str) -> list[int]:
     """Integers with commas between them."""
     return [int(word) for word in words(text)]
+
+
+def _add_bench(commands: Any) -> None:
+    text = "time RMSNorm on this machine beside a plain copy of the same bytes"
+    bench = commands.add_parser("bench", help=text, description=text)
+    bench.add_argument("device", choices=["cpu"])
+    bench.add_argument("--json", action="store_true", help="print JSON, for machines")
+    bench.add_argument("--shape", default="8192x4096", help="ROWSxFEATURES (8192x4096)")
+    bench.add_argument("--dtype", default="float32", help="float32 or float64 (float32)")
+    bench.add_argument("--repeats", type=int, default=15, help="of each method, in turn (15)")
+    bench.add_argument("--threads", type=int, help="of each method (one for each processor)")
+    bench.add_argument("--methods", help="some of them: " + ", ".join(cpu.METHODS))
+    bench.set_defaults(run=_bench)
+
+
+def _bench(options: argparse.Namespace) -> None:
+    methods = cpu.METHODS if options.methods is None else options.methods.split(",")
+    entries = cpu.bench(
+        cpu.parsed_shape(options.shape),
+        options.dtype,
+        options.repeats,
+        [method.strip() for method in methods],
+        options.threads,
+    )
+    print(json.dumps(entries, indent=1) if options.json else cpu.table(entries))
 
 
 def _info(options: argparse.Namespace) -> None:

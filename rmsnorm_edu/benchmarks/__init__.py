@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 TASKS = {  # record → the module, seen from here, whose measure() makes it
+    "cpu_ladder": "cpu_ladder",
     "hidden_statistics": ".experiments.hidden_statistics",
     "nn_speed": "nn_speed",
     "numpy_ladder": "numpy_ladder",
