@@ -45,7 +45,7 @@ def _status(arguments: list[str] | None) -> int:
         options.run(options)
     except BrokenPipeError:
         raise
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
         print(f"rmsnorm_edu {options.command}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -46,7 +46,8 @@ def numpy(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = Non
     squares = x * x
     rms = np.sqrt(squares.mean(axis=-1, keepdims=True) + x.dtype.type(eps))
     xhat = x / rms
-    return np.multiply(xhat, weight, out=out)
+    y: Floats = np.multiply(xhat, weight, out=out)
+    return y
 
 
 # rung 3, einsum: no array in between.
