@@ -31,14 +31,14 @@ export function sights(core, scene) {
     const found = list.find(isIt);
     return found ? [[text, found.program, found.moment]] : [];
   };
-  const load = ({ step }) => step.kind === "load";
+  const load = ({ step }) => step.kind === "load" && step.mask.some(Boolean);
+  const end = ({ array }) => core.size(scene.arrays[array].shape);
   return [
     ...find("Masked: past the end", (m) => load(m)
-      && m.step.offsets.some((o, i) => !m.step.mask[i] && o >= core.size(scene.arrays[m.step.array].shape))
-      && m.step.mask.some(Boolean)),
+      && m.step.offsets.some((o, i) => !m.step.mask[i] && o >= end(m.step))),
     ...find("Lanes fold into a sum", ({ step, fold }) => step.kind === "reduce" && fold === 1),
-    ...find("The same bytes again", (m) => load(m) && m.step.mask.some(Boolean)
-      && core.readBefore(scene, m.program, m.index) !== ""),
+    ...find("The same bytes again",
+      (m) => load(m) && core.readBefore(scene, m.program, m.index) !== ""),
   ];
 }
 
@@ -76,7 +76,7 @@ function build({ model, el, core }) {
       parts = [picture(core, stage, scene), steer({ core, model, controls, scene, set, start })];
     },
     update(state) {
-      const now = core.moment(core, state.scene, state.program, state.all[state.moment]);
+      const now = core.moment(state.scene, state.program, state.all[state.moment]);
       parts.forEach((part) => part(state, now));
       core.say(said, now.finding);
       table.set(() => now.table);
@@ -102,9 +102,10 @@ function steer({ core, model, controls, scene, set, start }) {
   const names = scene.programs.map(({ kernel, id }, i) => [i,
     scene.kernels.length > 1 ? `${scene.kernels[kernel].name} ${id}` : String(id)]);
   const programs = core.choice("Program", names, (program) => set({ program, moment: 0 }));
-  let last = 0;
+  let last = 0; // of this program; the slider knows that of the longest
+  const longest = Math.max(...scene.programs.map((_, i) => core.moments(scene, i).length)) - 1;
   const steps = core.slider({
-    label: "Step", range: [0, 1], step: 1, format: (v) => `${v + 1} of ${last + 1}`,
+    label: "Step", range: [0, longest], step: 1, format: (v) => `${v + 1} of ${last + 1}`,
     onInput: (moment) => set({ moment: core.clamp(moment, [0, last]) }),
   });
   const input = steps.el.querySelector("input");
@@ -112,9 +113,10 @@ function steer({ core, model, controls, scene, set, start }) {
   const [back, next] = [core.button("Back", go(-1)), core.button("Next", go(1))];
   const ideas = sights(core, scene).map(([text, program, moment]) =>
     [text, () => set({ program, moment })]);
+  const reset = () => set({ scene: start.at, program: start.program, moment: start.moment });
   controls.replaceChildren(
     node("div", { class: "rmsn-ks-steer" }, back, next, steps.el), programs.el,
-    core.tries(ideas, () => set({ scene: start.at, program: start.program, moment: start.moment })));
+    core.tries(ideas, reset));
   return (state) => {
     last = state.all.length - 1;
     core.attr(input, "max", last);
@@ -134,7 +136,9 @@ function picture(core, stage, scene) {
   const [code, lanes, bank] = ["rmsn-ks-code", "rmsn-ks-lanes", "rmsn-ks-bank"]
     .map((cls) => core.node("div", { class: cls, "aria-hidden": "true" }));
   stage.replaceChildren(core.node("div", {}, code, lanes), bank);
-  const parts = [source(core, code, scene), registers(core, lanes, scene), arrays(core, bank, scene)];
+  const parts = [
+    source(core, code, scene), registers(core, lanes, scene), arrays(core, bank, scene),
+  ];
   return (state, now) => parts.forEach((part) => part(state, now));
 }
 
@@ -162,7 +166,7 @@ const cellsOf = (core, n) =>
 
 function fill(core, cells, values, states) {
   cells.forEach((cell, i) => {
-    core.say(cell, core.show(core, values?.[i] ?? null));
+    core.say(cell, core.show(values?.[i] ?? null));
     core.attr(cell, "data-state", states?.[i] ?? "");
   });
 }

@@ -113,11 +113,14 @@ export function attr(el, name, value) {
 }
 
 // --- words
-export function show(core, value) {
+// A number for a narrow cell: three digits, three decimals, or a power of ten as programs write it.
+export function show(value) {
   if (value === null) return "";
   if (typeof value === "string") return value;
-  const short = +value.toPrecision(3);
-  return Math.abs(short) < 1e-3 && short ? core.number(value) : String(short).replace("-", "−");
+  const size = Math.abs(value);
+  const isFar = size !== 0 && (size < 5e-4 || size >= 1e5);
+  const short = isFar ? value.toExponential(0) : String(+(+value.toPrecision(3)).toFixed(3));
+  return short.replaceAll("-", "−").replace("+", "");
 }
 
 // [0, 1, 2, 5, 7, 8] as "0–2, 5, 7–8".
@@ -176,7 +179,7 @@ function accessed(scene, program, index, step) {
   return did + masked + again;
 }
 
-function reduced(core, step, fold) {
+function reduced(step, fold) {
   const lanes = step.axis === null ? size(step.from) : step.from[step.axis];
   const rows = size(step.from) / lanes;
   const all = folds(step);
@@ -186,7 +189,7 @@ function reduced(core, step, fold) {
     return `Fold ${fold} of ${all}: the right half of the lanes is added to the left half, and `
       + `${left * 2} numbers become ${left}${each}.`;
   }
-  const what = rows > 1 ? `${rows} sums` : `${step.text} = ${show(core, step.values[0])}`;
+  const what = rows > 1 ? `${rows} sums` : `${step.text} = ${show(step.values[0])}`;
   return `Fold ${fold} of ${all}: ${what}. ${lanes} lanes need ${many(all, "fold")}, a million `
     + "need 20. Masked lanes have added 0. Which lanes meet first, a compiler chooses.";
 }
@@ -203,7 +206,7 @@ const sameKernel = (scene, program) =>
   scene.programs.filter((other) => other.kernel === scene.programs[program].kernel).length;
 
 // The moment in words: what this step does, and why.
-export function finding(core, scene, program, [index, fold]) {
+export function finding(scene, program, [index, fold]) {
   const step = unpack(scene, program, index);
   const count = (v) => step.values.filter((value) => value === v).length;
   return {
@@ -219,7 +222,7 @@ export function finding(core, scene, program, [index, fold]) {
         + `${count(0)} will be masked.`),
     cast: () => "The same numbers in another type.",
     compute: () => computed(scene, program, index, step),
-    reduce: () => reduced(core, step, fold),
+    reduce: () => reduced(step, fold),
   }[step.kind]?.() ?? accessed(scene, program, index, step);
 }
 
@@ -254,18 +257,18 @@ export const tallest = (scene) => Math.max(...scene.programs.flatMap((_, program
   })));
 
 // All that the figure shows at a moment.
-export function moment(core, scene, program, [index, fold]) {
+export function moment(scene, program, [index, fold]) {
   const step = unpack(scene, program, index);
   const found = memory(scene, program, index);
   const variables = registers(scene, program, index).map((v) => ({
     ...v, states: idle(scene, program, index, size(v.shape)).map((off) => (off ? "masked" : "")),
   }));
-  const row = ({ name, values }) => [name, ...(values ?? []).map((v) => show(core, v) || "empty")];
+  const row = ({ name, values }) => [name, ...(values ?? []).map((v) => show(v) || "empty")];
   return {
     line: step.line, memory: found, variables,
     lanes: lanesNow(scene, program, index, fold, step),
     formula: formula(step, scene.arrays),
-    finding: finding(core, scene, program, [index, fold]),
+    finding: finding(scene, program, [index, fold]),
     table: [...found, ...variables].map(row),
   };
 }

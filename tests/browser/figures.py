@@ -11,6 +11,7 @@ PAGES = {
     "invariance_table": "book/equation/invariance.html",
     "sphere": "book/equation/layernorm_to_rmsnorm.html",
     "mutant_detective": "book/equation/testing.html",
+    "kernel_stepper": "book/kernels/first_kernel.html",
 }
 DECIMAL = r"[-−]?\d+(?:\.\d+)?"
 NUMBER = re.compile(rf"(?:{DECIMAL} × )?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|{DECIMAL}")
