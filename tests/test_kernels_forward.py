@@ -200,4 +200,4 @@ def test_table_covers_every_length_without_looking_at_a_batch(dtype: torch.dtype
             assert rung == plan.kernel
             assert block >= d or rung == "long_row"
             assert block * max(4, dtype.itemsize) <= 2**16
-            assert warps in (1, 2, 4, 8, 16)
+            assert warps in (1, 2, 4, 8, 16) or (rung == "long_row" and warps == 32)

@@ -6,6 +6,7 @@ from typing import Any
 
 TASKS = {  # record → the module, seen from here, whose measure() makes it
     "cpu_ladder": "cpu_ladder",
+    "forward_registers": "forward_registers",
     "hidden_statistics": ".experiments.hidden_statistics",
     "nn_speed": "nn_speed",
     "numpy_ladder": "numpy_ladder",

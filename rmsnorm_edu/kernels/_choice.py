@@ -52,16 +52,18 @@ TUNED: dict[tuple[int, torch.dtype, Flags], Launch] = {}  # what `tune` found, f
 def forward_table(d: int, dtype: torch.dtype) -> dict[str, Launch]:
     """The forward rungs that can take rows of d columns of `dtype`; the first is the choice.
 
-    One block holds up to 64 KiB of a row in the computing type: beyond, registers spill. A tile
-    pays where it has four rows of 1024 elements in all, and is there for two. The pipelined rung
-    is never the first: it was not measured on a GPU, and `tune` measures.
+    One block holds up to 64 KiB of a row in the computing type: beyond, registers spill. A longer
+    row takes as many warps as a program may have: the fewer rows are on their way at once, the
+    better the chance that the second read finds its row in the cache. A tile pays where it has
+    four rows of 1024 elements in all, and is there for two. The pipelined rung is never the
+    first: it was not measured on a GPU, and `tune` measures.
     """
-    block = next_power_of_2(d)
+    block, most = next_power_of_2(d), 2**16 // max(4, dtype.itemsize)
+    if block > most:
+        return {"long_row": Launch("long_row", {"BLOCK": most}, 32)}
+    one = Launch("one_row", {"BLOCK": block}, warps(block, dtype))
     part = min(block, 4096)
     loop = Launch("long_row", {"BLOCK": part}, warps(part, dtype))
-    if block * max(4, dtype.itemsize) > 2**16:
-        return {loop.kernel: loop}
-    one = Launch("one_row", {"BLOCK": block}, warps(block, dtype))
     stay = Launch("pipelined", {"BLOCK": block, "STAGES": 2}, warps(block, dtype))
     if block > 512:
         return {entry.kernel: entry for entry in (one, loop, stay)}
