@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Floats = NDArray[Any]
@@ -27,6 +28,16 @@ def _jit(function: Callable[..., Any]) -> Any:
         return _compiled(cache=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's can be written to
         return _compiled(cache=False)(function)
+
+
+@intrinsic
+def _fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c, rounded once, as torch's addcmul rounds it."""
+
+    def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return c(a, b, c), generated
 
 
 @_jit
@@ -152,5 +163,5 @@ def backward(
             product[i] = upstream[i] * row[i]
         share = _dot(product, weight, sums) * rstd * (rstd * (rstd / size))
         for i in range(n):
-            out[i] = upstream[i] * weight[i] * rstd - row[i] * share
+            out[i] = _fma(-row[i], share, upstream[i] * weight[i] * rstd)
             part[i] += product[i] * rstd
