@@ -49,9 +49,11 @@ def _flush(sums: Floats, level: int, lanes: int) -> None:
 
 
 @_jit
-def _dot(a: Floats, b: Floats, sums: Floats) -> Any:
-    """Σ aᵢbᵢ of two rows. `sums` holds four accumulators of BYTES each, in place of n rounding
-    errors in a chain: after 16 terms a lane of the first is added to the second, and so on.
+def _dot(a: Floats, b: Floats | None, sums: Floats) -> Any:
+    """Σ aᵢbᵢ of two rows; Σ aᵢ² without a b.
+
+    `sums` holds four accumulators of BYTES each. A lane of the first adds up 16 terms before it is
+    emptied into the second, that one 16 of these, and so on: so a sum passes few roundings.
     """
     n = a.size
     lanes = sums.size // 4
@@ -60,7 +62,9 @@ def _dot(a: Floats, b: Floats, sums: Floats) -> Any:
     done = 0
     while done + 4 * lanes <= n:
         p = a[done : done + 4 * lanes]
-        q = b[done : done + 4 * lanes]
+        q = p  # one pointer, and one load a term, where the compiler can see it
+        if b is not None:
+            q = b[done : done + 4 * lanes]
         for lane in range(lanes):  # the compiler makes vectors of this loop: no lane waits
             total = sums[lane]
             for step in range(4):
@@ -73,7 +77,7 @@ def _dot(a: Floats, b: Floats, sums: Floats) -> Any:
                 _flush(sums, 1, lanes)
                 if done % (4096 * lanes) == 0:
                     _flush(sums, 2, lanes)
-    return _rest(a, b, sums, done)
+    return _rest(a, a if b is None else b, sums, done)
 
 
 @_jit
@@ -124,7 +128,7 @@ def forward(
     for r in range(start, stop):
         row = x[r * x_row : r * x_row + n]
         out = y[r * y_row : r * y_row + n]
-        rstd = one / np.sqrt(_dot(row, row, sums) / size + eps)
+        rstd = one / np.sqrt(_dot(row, None, sums) / size + eps)
         if bias.size:
             for i in range(n):
                 out[i] = row[i] * rstd * weight[i] + bias[i]
@@ -158,7 +162,7 @@ def backward(
         row = x[r * x_row : r * x_row + n]
         upstream = dy[r * dy_row : r * dy_row + n]
         out = dx[r * dx_row : r * dx_row + n]
-        rstd = one / np.sqrt(_dot(row, row, sums) / size + eps)
+        rstd = one / np.sqrt(_dot(row, None, sums) / size + eps)
         for i in range(n):
             product[i] = upstream[i] * row[i]
         share = _dot(product, weight, sums) * rstd * (rstd * (rstd / size))
