@@ -188,24 +188,39 @@ def backward(
     rows, d = x.shape
     plan = chosen(d, rstd.dtype, rung)
     dx = torch.empty(rows, d, dtype=x.dtype, device=x.device)
-    tensors: tuple[Tensor, ...] = (dy, x, x if weight is None else weight.contiguous(), rstd, dx)
+    tensors = (dy, x, x if weight is None else weight.contiguous(), rstd, dx)
     strides = (*steps(dy), *steps(x))
-    flags: dict[str, Any] = {
-        "HAS_WEIGHT": weight is not None,
-        "WEIGHT_OFFSET": float(weight_offset),
-    }
+    flags = {"HAS_WEIGHT": weight is not None, "WEIGHT_OFFSET": float(weight_offset)}
+    options: dict[str, Any] = flags | plan.options()
     if plan.kernel in ("dx_only", "dx_long"):
-        options = flags | plan.options()
         launch(RUNGS[plan.kernel], (rows,), *tensors, *strides, d, **options)
         if plan.kernel == "dx_only":
             return dx, None, None
-        plan, tensors, flags = TILES, (dy, x, rstd), {"HAS_WEIGHT": weight is not None}
+        return dx, *long_sums(dy, x, weight, rstd, has_bias)
     grid, chunk = chunks(plan, x)
-    wanted = (weight is not None, has_bias)
-    sums = [torch.empty(grid[0] * w, d, dtype=rstd.dtype, device=x.device) for w in wanted]
-    options = flags | {"HAS_BIAS": has_bias} | plan.options()
-    launch(KERNELS[plan.kernel], grid, *tensors, *sums, *strides, rows, chunk, d, **options)
+    sums = buffers(grid[0], rstd, d, weight is not None, has_bias)
+    options["HAS_BIAS"] = has_bias
+    launch(RUNGS[plan.kernel], grid, *tensors, *sums, *strides, rows, chunk, d, **options)
     return dx, reduced(sums[0], weight), reduced(sums[1], rstd)
+
+
+def long_sums(
+    dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor, has_bias: bool = False
+) -> tuple[Tensor | None, Tensor | None]:
+    """(dweight, dbias) of long rows: `dweight_tiles`, then `reduce`."""
+    rows, d = x.shape
+    grid, chunk = chunks(TILES, x)
+    sums = buffers(grid[0], rstd, d, weight is not None, has_bias)
+    options: dict[str, Any] = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": has_bias}
+    options |= TILES.options()
+    arguments = (x, rstd, *sums, *steps(dy), *steps(x), rows, chunk, d)
+    launch(dweight_tiles, grid, dy, *arguments, **options)
+    return reduced(sums[0], weight), reduced(sums[1], rstd)
+
+
+def buffers(programs: int, rstd: Tensor, d: int, *wanted: bool) -> list[Tensor]:
+    """Memory for the partial sums of all programs, (programs, d), or (0, d) where not wanted."""
+    return [torch.empty(programs * w, d, dtype=rstd.dtype, device=rstd.device) for w in wanted]
 
 
 def reduced(partial: Tensor, like: Tensor | None) -> Tensor | None:
