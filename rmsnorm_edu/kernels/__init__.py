@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 _HOME = {
-    "add_rms_norm": "op",
+    "add_rms_norm": "add_op",
     "aot": "",
     "backward": "",
     "forward": "",

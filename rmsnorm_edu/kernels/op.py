@@ -113,7 +113,7 @@ def _derive(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Vector, ...]:
     """dx, dweight, dbias; in operations that have derivatives where those are asked for."""
     x, weight, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
-        dx, dweight, dbias = _plain_vjp(dy, x, weight, ctx.eps, ctx.weight_offset)
+        dx, dweight, dbias = plain_vjp(dy, x, weight, ctx.eps, ctx.weight_offset)
     else:
         has_bias = ctx.bias_type is not None
         dx, dweight, dbias = backward_op(dy, x, weight, rstd, has_bias, ctx.weight_offset)
@@ -127,7 +127,7 @@ def _derive(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Vector, ...]:
     )
 
 
-def _plain_vjp(
+def plain_vjp(
     dy: Tensor, x: Tensor, weight: Vector, eps: float, weight_offset: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`backward.backward` in PyTorch's operations: slower, and with derivatives of its own."""
