@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 TASKS = {  # record → the module, seen from here, whose measure() makes it
+    "compiled_norms": "compiled_norms",
     "cpu_ladder": "cpu_ladder",
     "forward_registers": "forward_registers",
     "hidden_statistics": ".experiments.hidden_statistics",
