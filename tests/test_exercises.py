@@ -72,6 +72,11 @@ EVIDENCE = {
         [[1.0, 2.0], [3.0, 4.0], [5.0, -6.0]],
         np.cos(np.arange(24.0)).reshape(4, 6),
     ),
+    "convict_stream_through_norm": (
+        [[10.0, -10.0], [3.0, 1.0], [2.0, 2.0]],
+        [[1.0, -1.0], [1.0, 1.0], [1.0, -1.0]],
+        np.cos(np.arange(24.0)).reshape(3, 8),
+    ),
     "convict_weight_twice": (
         [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
         [[1.0, 1.0], [3.0, -4.0], [-1.5, 2.0]],
@@ -103,6 +108,7 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_forgotten_stride", [1.0, 2.0, 3.0, 4.0]),  # raises: it wants a matrix
         ("convict_forgotten_stride", [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),  # raises: odd
         ("convict_forgotten_stride", [[9.0, 8.0, 1.0, 2.0], [1.0, 2.0, -7.0, 6.0]]),  # key = query
+        ("convict_stream_through_norm", [[1.0, 2.0], [1.0, 2.0]]),  # two rows: raises
         ("convict_padding", [[1.0, -2.0], [3.0, 0.5]]),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
         ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
@@ -165,6 +171,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["partial"] = "convict_local_statistics"
     names["frameworks"] = "convict_bias"
     names["first_kernel"] = "convict_forgotten_stride"
+    names["fusion"] = "convict_stream_through_norm"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)
     for page, code in suspects:

@@ -113,13 +113,13 @@ class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's are
 def _examined(function: Callable[..., Any], arguments: list[Tensor]) -> dict[str, Any]:
     from torch._inductor.utils import run_and_get_code
 
-    with _Calls() as calls:
+    with _Calls() as seen:
         eager = _first(function(*arguments))
     torch._dynamo.reset()
     compiled, (code, *_) = run_and_get_code(torch.compile(function, fullgraph=True), *arguments)
     return {
-        "eager": calls.names,
-        "calls": _own_calls(code),
+        "eager": seen.names,
+        "calls": calls(code),
         "passes": code.count(_LOOP),
         "differ": float((_first(compiled) != eager).float().mean()),
     }
@@ -130,8 +130,8 @@ def _first(result: Any) -> Tensor:
     return first
 
 
-def _own_calls(code: str) -> list[str]:
-    """What the compiled program calls to compute: its own functions, and those of others."""
+def calls(code: str) -> list[str]:
+    """What a compiled program calls to compute: the compiler's functions, and those of others."""
     body = code[code.index("def call(") :]
     wanted = ("cpp_fused", "extern_kernels", "rmsnorm_edu_benchmark")
     return [name for name in _CALL.findall(body) if name.startswith(wanted)]

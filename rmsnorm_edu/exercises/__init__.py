@@ -9,6 +9,7 @@ from rmsnorm_edu.exercises import (
     cost_model,
     first_kernel,
     frameworks,
+    fusion,
     gradients,
     invariance,
     layernorm_to_rmsnorm,
@@ -38,6 +39,7 @@ EXERCISES: dict[str, Exercise] = {
     **recurrent.EXERCISES,
     **cost_model.EXERCISES,
     **first_kernel.EXERCISES,
+    **fusion.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken

@@ -1,6 +1,7 @@
 """The exercises of the chapter "A first kernel"."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsnorm_edu import reference
 from rmsnorm_edu.exercises.model import Array, Conviction, Exercise, Task, Wrong, row
@@ -17,9 +18,12 @@ def _up(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _lane_offsets(program: int, n: int, block: int) -> Array:
-    offsets = program * block + np.arange(block)
+def _masked(offsets: NDArray[np.int_], n: int) -> NDArray[np.int_]:
     return np.where(offsets < n, offsets, -1)
+
+
+def _lane_offsets(program: int, n: int, block: int) -> NDArray[np.int_]:
+    return _masked(program * block + np.arange(block), n)
 
 
 _LANE_OFFSETS = Task(
@@ -52,10 +56,6 @@ _LANE_OFFSETS = Task(
         ),
     ),
 )
-
-
-def _masked(offsets: Array, n: int) -> Array:
-    return np.where(offsets < n, offsets, -1)
 
 
 def _load(memory: Array, start: int, d: int, step: int, lanes: int) -> Array:
