@@ -4,7 +4,6 @@
 - `conventions`: what real libraries compute; `precision`: how far rounding can go
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
 - `cost`: bytes, arithmetic and the least time of each operation, on seven chips
-- `streams`: what each rung of the processor's ladder moves, step by step
 - `partial`: how good the RMS of the first k features is
 - `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
 - `experiments`: small trainings on real data, and the data
@@ -38,7 +37,6 @@ __all__ = [
     "precision",
     "recorded",
     "reference",
-    "streams",
 ]
 
 

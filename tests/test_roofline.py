@@ -42,3 +42,22 @@ def test_the_chips_and_the_reported_times_are_those_of_cost():
 def test_it_refuses_what_it_cannot_show(change):
     with pytest.raises(traitlets.TraitError):
         explorables.Roofline(**change)
+
+
+def test_the_recorded_processor_is_a_chip_as_fast_as_its_largest_copy():
+    entry = {"direction": "forward", "dtype": "float32"}
+    entries = [
+        entry | {"method": "copy", "shape": [512, 8192], "ms_median": 1.0},
+        entry | {"method": "copy", "shape": [8192, 4096], "ms_median": 10.0},
+        entry | {"method": "loop", "shape": [8, 4096], "ms_median": 20.0},
+        entry | {"method": "fused", "shape": [8192, 4096], "ms_median": 12.0},
+        entry | {"method": "fused", "shape": [8192, 4096], "ms_median": 40.0, "direction": "both"},
+        entry | {"method": "torch.nn.LayerNorm", "shape": [8192, 4096], "ms_median": 40.0},
+    ]
+    ladder = {"dtype": "float32", "shapes": [[512, 8192], [8192, 4096]], "entries": entries}
+    data = figure.data(ladder)
+    assert data["chips"]["CPU"]["bandwidth"] == pytest.approx(2 * 8192 * 4096 * 4 / 10e-3)
+    assert data["chips"]["CPU"]["flops"] == {}
+    own = data["points"][len(cost.REPORTED) :]
+    assert own == [["fused", "CPU", "forward", 8192, 4096, "float32", pytest.approx(12e-3)]]
+    assert "CPU" in explorables.Roofline().data["chips"]

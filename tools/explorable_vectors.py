@@ -14,6 +14,7 @@ from typing import Any
 import atlas_vectors
 import cell_vectors
 import gradient_vectors
+import ladder_vectors
 import numpy as np
 import partial_vectors
 import roofline_vectors
@@ -147,6 +148,7 @@ def vectors() -> dict[str, Any]:
         "partial_estimate": partial_vectors.partial_estimate(),
         "kernel_stepper": stepper_vectors.kernel_stepper(),
         "roofline": roofline_vectors.roofline(),
+        "where_bytes_go": ladder_vectors.where_bytes_go(),
     }
 
 

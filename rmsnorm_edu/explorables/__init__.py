@@ -28,6 +28,7 @@ _HOME = {
     "MutantDetective": "mutant_detective",
     "PartialEstimate": "partial_estimate",
     "Roofline": "roofline",
+    "WhereBytesGo": "where_bytes_go",
 }
 __all__ = [
     "Cell",
@@ -45,6 +46,7 @@ __all__ = [
     "Roofline",
     "RoundingCloud",
     "Sphere",
+    "WhereBytesGo",
 ]
 
 

@@ -124,7 +124,8 @@ export function finding(data, last) {
       + `${flop(times)} times as long, on every chip; the arithmetic hardly differs.`;
   }
   if (chosen.floor < START && !hardware.isRecorded) {
-    const least = Math.min(...data.points.map((point) => point.at(-1)));
+    const others = data.points.filter(([, on]) => !data.chips[on].isRecorded);
+    const least = Math.min(...others.map((point) => point.at(-1)));
     return `The bytes need ${si(chosen.floor, "s")}. But no norm is reported to take less than `
       + `${si(least, "s")}: at this size you wait for the start of a kernel, not for memory.`;
   }

@@ -1,5 +1,5 @@
 // "Roofline": what a norm computes for each byte that it moves, under the roof of a chip.
-const [X, Y] = [[0.04, 1500], [1e9, 1e16]]; // flop/byte, flop/s
+const [X, Y] = [[0.04, 1500], [1e8, 1e16]]; // flop/byte, flop/s
 const TITLE = "No norm reaches the flat part of the roof.";
 const EQUATION = `<span><i>I</i></span><span>= <span data-slot="flops"></span> /
     <span data-slot="bytes"></span> = <b data-slot="x"></b></span>
@@ -173,11 +173,11 @@ function draw({ d3, core, width, data, choose, now }) {
 }
 
 function layout(d3, width) {
-  const [left, right, top, tall] = [4, width - 6, 44, width < 420 ? 220 : 252];
+  const [left, right, top, tall] = [4, width - 6, 44, width < 420 ? 230 : 268];
   const x = d3.scaleLog(X, [left, right]).clamp(true);
   return {
     left, right, top, tall, bottom: top + tall, isNarrow: width < 420, x,
-    y: d3.scaleLog(Y, [top + tall, top]), bars: top + tall + 62, height: top + tall + 250,
+    y: d3.scaleLog(Y, [top + tall, top]).clamp(true), bars: top + tall + 62, height: top + tall + 250,
   };
 }
 
@@ -221,7 +221,7 @@ function roofs({ core, svg, box: { left, right, top, tall, isNarrow, x, y } }) {
     core.put(slope, { x: () => x(isNarrow ? 3 : 4), y: () => y(speed * 4) + 20 });
     core.say(slope.node(), `memory: ${core.si(speed, "B/s")}`);
     const label = (text, v, type) => {
-      core.put(text, { y: () => (v < Infinity ? y(v) : y(speed * x.invert(right - 190)) + 24) - 7 });
+      core.put(text, { y: () => (v < Infinity ? y(v) - 7 : top + tall - 30) });
       core.say(text.node(), v < Infinity ? `${core.si(v, "flop/s")}, ${type}` : "");
     };
     label(flat, rate, dtype);

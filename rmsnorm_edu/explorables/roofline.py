@@ -5,7 +5,7 @@ from typing import Any
 import traitlets
 
 from rmsnorm_edu import _cost_passes as passes
-from rmsnorm_edu import cost
+from rmsnorm_edu import cost, recorded
 from rmsnorm_edu.explorables.figure import Figure
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -39,8 +39,12 @@ FAMILIES = {
 }
 
 
-def data() -> dict[str, Any]:
-    """The tables of `cost`: passes, types, arithmetic, chips; and the measured points."""
+def data(ladder: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The tables of `cost`: passes, types, arithmetic, chips; and the points that others measured.
+
+    The data of the record `cpu_ladder` adds one chip, "CPU", and the points that are ours.
+    """
+    own = _processor(ladder) if ladder else {"chips": {}, "points": []}
     return {
         "bytes": {dtype: passes.BYTES[dtype] for dtype in DTYPES},
         "ownType": sorted(passes.OWN_TYPE),
@@ -51,8 +55,8 @@ def data() -> dict[str, Any]:
         "flops": {name: list(pair) for name, pair in passes.FLOPS.items()},
         "families": {name: _family(*family) for name, family in FAMILIES.items()},
         "ways": WAYS,
-        "chips": {key: _chip(chip) for key, chip in cost.CHIPS.items()},
-        "points": [list(report) for report in cost.REPORTED],
+        "chips": {key: _chip(chip) for key, chip in cost.CHIPS.items()} | own["chips"],
+        "points": [list(report) for report in cost.REPORTED] + own["points"],
     }
 
 
@@ -68,6 +72,24 @@ def _chip(chip: cost.Chip) -> dict[str, Any]:
     return {"name": chip.name, "bandwidth": chip.bandwidth, "flops": rates, "isRecorded": False}
 
 
+def _processor(ladder: dict[str, Any]) -> dict[str, Any]:
+    """The recorded processor: its bandwidth is that of the largest copy, two arrays over time."""
+    forward = [e for e in ladder["entries"] if e["direction"] == "forward"]
+    whole = [e for e in forward if e["shape"] in ladder["shapes"]]
+    copies = [e for e in whole if e["method"] == "copy"]
+    largest = max(copies, key=lambda e: e["shape"][0] * e["shape"][1])
+    rows, n = largest["shape"]
+    size = passes.BYTES[ladder["dtype"]]
+    speed = 2 * rows * n * size / (largest["ms_median"] * 1e-3)
+    chip = {"name": "recorded CPU", "bandwidth": speed, "flops": {}, "isRecorded": True}
+    points = [
+        [e["method"], "CPU", "forward", *e["shape"], ladder["dtype"], e["ms_median"] * 1e-3]
+        for e in whole
+        if "copy" not in e["method"] and "LayerNorm" not in e["method"]
+    ]
+    return {"chips": {"CPU": chip}, "points": points}
+
+
 class Roofline(Figure):
     r"""Attainable flop/s against arithmetic intensity, for a norm on a chip.
 
@@ -81,7 +103,7 @@ class Roofline(Figure):
     needs = ("roof", "roof_bars")
     label = "Drag the line along the roof: operations of a norm by the arithmetic for each byte"
     operation = traitlets.Enum(cost.OPERATIONS, "forward").tag(sync=True)
-    chip = traitlets.Enum([*cost.CHIPS], "H100").tag(sync=True)
+    chip = traitlets.Enum([*cost.CHIPS, "CPU"], "H100").tag(sync=True)
     dtype = traitlets.Enum(DTYPES, "bfloat16").tag(sync=True)
     rows = traitlets.Enum(ROWS, 8192).tag(sync=True)
     n = traitlets.Enum(WIDTHS, 4096).tag(sync=True)
@@ -90,4 +112,4 @@ class Roofline(Figure):
 
     @traitlets.default("data")
     def _default_data(self) -> dict[str, Any]:
-        return data()
+        return data(recorded.load("cpu_ladder").data)

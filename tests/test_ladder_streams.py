@@ -1,4 +1,4 @@
-"""Counted streams against what NumPy is asked to do, and how much memory it takes meanwhile."""
+"""The counted streams of the rungs against what NumPy is asked to do, and the memory it takes."""
 
 import tracemalloc
 from collections import Counter
@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rmsnorm_edu import fused_cpu, streams
+from rmsnorm_edu import fused_cpu
+from rmsnorm_edu.benchmarks.cpu_ladder import STREAMS
 
 ROWS, N = 512, 1024
 NUMPY = ["numpy", "einsum", "blocked"]
@@ -54,19 +55,19 @@ def example():
 @pytest.mark.parametrize("rung", NUMPY)
 def test_the_reads_and_writes_are_those_that_numpy_is_asked_for(rung, fresh, monkeypatch):
     x, weight = example()
-    monkeypatch.setattr(fused_cpu, "BLOCK", x.nbytes // 4)
     parts = 4 if rung == "blocked" else 1
+    monkeypatch.setattr(fused_cpu, "BLOCK", x.nbytes // parts)
     monkeypatch.setattr(Told, "seen", Counter())
     monkeypatch.setattr(Told, "large", x.size // parts)
     out = None if fresh else np.empty_like(x).view(Told)
     fused_cpu.RUNGS[rung](x.view(Told), weight, 1e-6, out=out)
-    counted = Counter(s.verb for step in streams.steps(rung, fresh) for s in step.streams)
-    assert Told.seen == {verb: parts * counted[verb] for verb in ("read", "write")}
+    counted = Counter(stream.way for stream in STREAMS[rung])
+    assert Told.seen == {way: parts * counted[way] for way in ("read", "write")}
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("rung", NUMPY)
-def test_zeros_are_counted_for_each_array_that_is_made(rung, fresh):
+def test_numpy_alone_makes_arrays_in_between(rung, fresh):
     x, weight = example()
     out = None if fresh else np.empty_like(x)
     tracemalloc.start()
@@ -75,36 +76,15 @@ def test_zeros_are_counted_for_each_array_that_is_made(rung, fresh):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    zeros = sum(s.verb == "zero" for step in streams.steps(rung, fresh) for s in step.streams)
-    alive = 2 if rung == "numpy" else zeros  # of its three arrays two live at a time
-    assert peak / x.nbytes == pytest.approx(alive, abs=0.05)  # the rest is some 64 KiB
+    own = {stream.array for stream in STREAMS[rung]} - {"x", "y"}
+    # the rest is some 64 KiB
+    assert peak / x.nbytes == pytest.approx(len(own) + fresh, abs=0.05)
 
 
-def test_every_rung_reads_x_and_writes_y_once_at_least_and_touches_new_lines_once():
-    for method in streams.METHODS:
-        for fresh in (False, True):
-            found = [s for step in streams.steps(method, fresh) for s in step.streams]
-            reached = {(s.verb, s.array) for s in found if s.level == "memory"}
-            assert {("read", "x"), ("write", "y"), ("zero" if fresh else "fetch", "y")} <= reached
-            firsts = [s.array for s in found if s.verb in ("zero", "fetch")]
-            assert len(firsts) == len(set(firsts))
-            assert set(firsts) == {s.array for s in found} - {"x"}
-
-
-def test_what_a_copy_moves_no_rung_moves_less():
-    counts = {method: streams.arrays(method) for method in streams.METHODS}
-    assert counts == {"copy": 3, "loop": 3, "numpy": 13, "einsum": 6, "blocked": 3, "fused": 3}
-    assert streams.arrays("numpy", fresh=True) == 10
-    assert set(fused_cpu.RUNGS) | {"copy"} == set(streams.METHODS)
-
-
-def test_bytes_follow_shape_and_type():
-    assert streams.bytes_moved("einsum", 3, 5, "float64") == 6 * 15 * 8
-    assert streams.bytes_moved("numpy", 3, 5, np.float16, fresh=True) == 10 * 15 * 2
-
-
-def test_what_it_does_not_know_is_an_error():
-    with pytest.raises(ValueError, match="method"):
-        streams.steps("sum")
-    with pytest.raises(ValueError, match="rows"):
-        streams.bytes_moved("copy", 0, 4, "float32")
+def test_each_rung_reads_x_and_writes_y_and_touches_each_new_array_first_once():
+    for rung, found in STREAMS.items():
+        reached = {(s.way, s.array) for s in found if s.place == "memory"}
+        assert {("read", "x"), ("allocate", "y"), ("write", "y")} <= reached, rung
+        first = [s.array for s in found if s.way == "allocate"]
+        assert sorted(first) == sorted({s.array for s in found} - {"x"}), rung
+    assert set(STREAMS) == {*fused_cpu.RUNGS, "copy"}
