@@ -8,59 +8,63 @@ pytest.importorskip("triton")
 from rmsnorm_edu import cost
 from rmsnorm_edu.kernels import trace
 
-FORWARDS = [  # rung, rows, d, type; rows and columns that fill no block
-    ("one_row", 3, 129, "float16"),
-    ("one_row", 3, 129, "float32"),
-    ("one_row", 3, 129, "float64"),
-    ("many_rows", 37, 31, "float16"),
-    ("pipelined", 19, 100, "float32"),
-    ("long_row", 2, 5000, "float16"),
+SIZES = {"float16": 4, "float32": 4, "float64": 8}  # of the sums
+LAUNCHES = [  # operation, rung, rows, d, type; rows and columns that fill no block
+    ("forward", "one_row", 3, 129, "float16"),
+    ("forward", "one_row", 3, 129, "float32"),
+    ("forward", "one_row", 3, 129, "float64"),
+    ("forward", "many_rows", 37, 31, "float16"),
+    ("forward", "pipelined", 19, 100, "float32"),
+    ("forward", "long_row", 2, 5000, "float16"),
+    ("backward", "partials", 9, 700, "float16"),
+    ("backward", "partials", 9, 129, "float64"),
+    ("backward", "many_rows", 37, 31, "float32"),
+    ("backward", "dx_only", 3, 129, "float16"),
+    ("backward", "dx_long", 3, 9000, "float16"),
+    ("add_forward", None, 5, 700, "float16"),
+    ("add_forward", None, 37, 31, "float32"),
+    ("add_backward", None, 5, 700, "float16"),
+    ("add_backward", None, 37, 31, "float32"),
 ]
 
 
-def counted(operation, launches):
-    """For each launch the programs, the bytes of all requests, and with each byte counted once."""
-    words = ("rung", "rows", "d", "dtype")
-    fixed = {"operation": operation, "keep": False}
-    for found in trace.record_all(
-        [dict(zip(words, each, strict=True)) | fixed for each in launches]
-    ):
-        requests, once = found.count(), found.count(once=True)
-        yield requests["programs"], bytes_alone(requests), bytes_alone(once)
+@pytest.fixture(scope="module")
+def counts():
+    """All of them in one child: to import torch takes longer than to count."""
+    words = ("operation", "rung", "rows", "d", "dtype")
+    wanted = [dict(zip(words, each, strict=True)) | {"keep": False} for each in LAUNCHES]
+    return dict(zip(LAUNCHES, trace.record_all(wanted), strict=True))
 
 
 def bytes_alone(count):
     return {name: size for name, size in count.items() if name.startswith(("read", "write"))}
 
 
-@pytest.mark.equation("forward-bytes")
-def test_the_forward_moves_what_the_model_says():
-    counts = counted("forward", FORWARDS)
-    for (rung, *shape, dtype), (programs, requests, once) in zip(FORWARDS, counts, strict=True):
-        assert once == cost.traffic("forward", *shape, dtype)
-        weight = programs * once["read weight"]  # each program asks the cache for it
-        twice = 2 if rung == "long_row" else 1  # once to sum, once to scale
-        assert requests == once | {"read weight": weight, "read x": twice * once["read x"]}
+@pytest.mark.equation("forward-bytes", "backward-bytes", "partials-share")
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda each: "-".join(map(str, each)))
+def test_a_kernel_moves_what_the_model_says(counts, launch):
+    operation, rung, rows, d, dtype = launch
+    once = bytes_alone(counts[launch].count(once=True))
+    sums = once.get("write partials", 0) // (d * SIZES[dtype])
+    model = cost.traffic(operation, rows, d, dtype, programs=sums)
+    if rung == "dx_only":  # no sum over the rows
+        del model["write dweight"]
+    if rung == "dx_long":  # a kernel for dx and one for dweight: each reads x, dy and rstd
+        model |= {f"read {name}": 2 * model[f"read {name}"] for name in ("x", "dy", "rstd")}
+    assert once == model
 
 
-BACKWARDS = [
-    ("partials", 9, 700, "float16"),
-    ("partials", 9, 129, "float32"),
-    ("many_rows", 37, 31, "float32"),
-    ("dx_only", 3, 129, "float16"),
-    ("dx_long", 3, 9000, "float16"),
-]
-
-
-@pytest.mark.equation("backward-bytes", "partials-share")
-def test_the_backward_moves_what_the_model_says():
-    counts = counted("backward", BACKWARDS)
-    for (rung, *shape, dtype), (_, requests, once) in zip(BACKWARDS, counts, strict=True):
-        sums = once.get("write partials", 0) // (4 * shape[1])
-        model = cost.traffic("backward", *shape, dtype, programs=sums)
-        if rung == "dx_only":  # no sum over the rows
-            del model["write dweight"]
-        if rung == "dx_long":  # a kernel for dx and one for dweight: each reads x, dy and rstd
-            model |= {f"read {name}": 2 * model[f"read {name}"] for name in ("x", "dy", "rstd")}
-        assert once == model
-        assert requests["read x"] == once["read x"] * (1.5 if rung == "dx_long" else 1)
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda each: "-".join(map(str, each)))
+def test_what_is_asked_for_again(counts, launch):
+    rung = launch[1]
+    once = bytes_alone(counts[launch].count(once=True))
+    asked = bytes_alone(counts[launch].count())
+    programs = len(counts[launch].launches[0]["programs"])
+    again = {name for name in asked if asked[name] != once[name]}
+    if rung == "long_row":  # once to sum, once to scale
+        assert asked["read x"] == 2 * once["read x"]
+    if rung == "dx_long":  # twice for dx, once for dweight
+        assert asked["read x"] == 1.5 * once["read x"]
+    if "long" not in str(rung):  # each program asks the cache for the weight, for nothing else
+        assert again <= {"read weight"}
+        assert asked["read weight"] == programs * once["read weight"]

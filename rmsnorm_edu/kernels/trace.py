@@ -28,6 +28,8 @@ NAMES = {
     "db": "bias partials",
     "partial": "partials",
     "sum": "dweight",
+    "h": "new_residual",
+    "dh": "dresidual",
 }
 
 
@@ -79,7 +81,7 @@ def record(
 
     Parameters
     ----------
-    operation : "forward" or "backward".
+    operation : "forward", "backward", or with the residual add "add_forward", "add_backward".
     rung : a rung's name, or None for the one that the package chooses.
     keep : False keeps the counts and no step: for more rows than a reader would step through.
     constants : constexprs in place of the package's choice, by the kernel's name:
@@ -202,7 +204,10 @@ def example(rows: int, d: int, dtype: str = "float32", seed: int = 0) -> dict[st
 
 
 def _rstd(x: Any) -> Any:
-    return x.float().square().mean(-1).add(EPS).rsqrt()
+    import torch
+
+    wide = x if x.dtype == torch.float64 else x.float()
+    return wide.square().mean(-1).add(EPS).rsqrt()
 
 
 def _forward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -216,7 +221,20 @@ def _backward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str,
     return (data["dy"], data["x"], data["weight"], _rstd(data["x"])), options
 
 
+def _add_forward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    data = example(rows, d, dtype)
+    return (data["x"], data["residual"], data["weight"], EPS), {}
+
+
+def _add_backward(rows: int, d: int, dtype: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    data = example(rows, d, dtype)
+    h = data["x"] + data["residual"]
+    return (data["dy"], data["residual"], h, data["weight"], _rstd(h)), {}
+
+
 OPERATIONS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "forward": ("forward", "forward", _forward),
     "backward": ("backward", "backward", _backward),
+    "add_forward": ("fused_add", "forward", _add_forward),
+    "add_backward": ("fused_add", "backward", _add_backward),
 }
