@@ -102,6 +102,7 @@ def test_the_record_has_every_shape() -> None:
     assert found["page"] >= 4096
 
 
+@pytest.mark.equation("ladder-bytes")
 def test_bytes_of_the_rungs() -> None:
     size = 3 * 5 * 8
     assert cpu_ladder.traffic("copy", 3, 5, "float64") == {

@@ -77,6 +77,7 @@ EVIDENCE = {
         [[1.0, -1.0], [1.0, 1.0], [1.0, -1.0]],
         np.cos(np.arange(24.0)).reshape(3, 8),
     ),
+    "convict_last_rows": (np.ones((5, 2)), [[1.0, 2.0]], np.arange(1.0, 15.0).reshape(7, 2)),
     "convict_weight_twice": (
         [[1.0, -1.0, 1.0], [1.0, 2.0, 2.0], [1.0, 2.0, 0.5]],
         [[1.0, 1.0], [3.0, -4.0], [-1.5, 2.0]],
@@ -110,6 +111,7 @@ def test_evidence_convicts(name: str, x) -> None:
         ("convict_forgotten_stride", [[9.0, 8.0, 1.0, 2.0], [1.0, 2.0, -7.0, 6.0]]),  # key = query
         ("convict_stream_through_norm", [[1.0, 2.0], [1.0, 2.0]]),  # two rows: raises
         ("convict_padding", [[1.0, -2.0], [3.0, 0.5]]),
+        ("convict_last_rows", np.arange(1.0, 17.0).reshape(8, 2)),
         ("convict_weight_twice", [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0]]),  # a weight of 1, dx near 0
         ("convict_weight_twice", [[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]]),  # dy across x
         ("convict_weight_twice", [1.0, 2.0, 3.0]),
@@ -170,6 +172,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["testing"] = "convict_padding"
     names["partial"] = "convict_local_statistics"
     names["frameworks"] = "convict_bias"
+    names["cpu"] = "convict_last_rows"
     names["first_kernel"] = "convict_forgotten_stride"
     names["fusion"] = "convict_stream_through_norm"
     suspects = cells("def suspect(")

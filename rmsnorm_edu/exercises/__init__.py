@@ -7,6 +7,7 @@ stub on the page defines. One module of data for each chapter.
 
 from rmsnorm_edu.exercises import (
     cost_model,
+    cpu,
     first_kernel,
     frameworks,
     fusion,
@@ -38,6 +39,7 @@ EXERCISES: dict[str, Exercise] = {
     **partial.EXERCISES,
     **recurrent.EXERCISES,
     **cost_model.EXERCISES,
+    **cpu.EXERCISES,
     **first_kernel.EXERCISES,
     **fusion.EXERCISES,
 }
