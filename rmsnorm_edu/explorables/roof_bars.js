@@ -25,7 +25,7 @@ export function laid({ parts, bytes, floor }) {
 // --- the picture
 export function bars({ d3, core, svg, box, data, choose }) {
   const { left, right, bars: top, isNarrow } = box;
-  const x = d3.scaleLinear().range([left, right]);
+  const x = d3.scaleLinear().range([left, right - 14]);
   const key = core.words(svg, 0, top, [["", isNarrow ? "Bytes as time:" : "Bytes, as time at the "
     + "full speed of the memory:"], ["is-in", "inputs"], ["is-out", "results"],
   ...(isNarrow ? [] : [["", "pale: in between"]])]);

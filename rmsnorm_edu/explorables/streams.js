@@ -73,7 +73,7 @@ export function finding(last) {
   const { rung, output, chosen: { count, copies, touched }, steps } = last;
   if (output === "fresh") return freshly(last);
   if (rung === "copy") {
-    return "The limit. Of its 3 arrays the program asks for two: before a line is written, the "
+    return "The limit. Of its 3 passes the program asks for two: before a line is written, the "
       + "processor reads it, since it cannot know that all of it will be written (write-allocate).";
   }
   if (rung === "loop") {
@@ -81,8 +81,8 @@ export function finding(last) {
       + "handles one number at a time: here the memory waits for the program.";
   }
   const cached = steps.flatMap(([, s]) => s).filter((s) => !isMemory(s)).length;
-  return `${count} arrays cross the memory, ${copies === 1 ? "as in a copy"
-    : `${times(copies)} times those of a copy`}${cached ? `; ${cached} more only the cache` : ""}. `
+  return `${count} passes over the memory, ${copies === 1 ? "as in a copy"
+    : `${times(copies)} times those of a copy`}${cached ? `; ${cached} more in the cache` : ""}. `
     + `Recorded: ${times(touched.copies)} times the copy’s time. ${beyond(last)}`;
 }
 

@@ -64,7 +64,7 @@ function build({ model, el, core, data }) {
     output: core.choice("Output", OUTPUTS, (output) => set({ output })),
   };
   const source = core.node("p", { class: "rmsn-source" }, `Recorded: ${data.caption}`);
-  const table = core.hiddenTable("Arrays moved and recorded time of each rung");
+  const table = core.hiddenTable("Passes and recorded time of each rung");
   el.append(core.node("div", { class: "rmsn" },
     core.node("p", { class: "rmsn-title" }, TITLE),
     picture,
@@ -98,7 +98,7 @@ function tell(core, { equation, fill }, { chosen, unit, recorded, isFresh }) {
     taken: core.times(recorded.copies),
   };
   fill(texts);
-  equation.setAttribute("aria-label", `Counted: ${texts.count} arrays of ${texts.unit} are `
+  equation.setAttribute("aria-label", `Counted: ${texts.count} passes of ${texts.unit} are `
     + `${texts.bytes}, as much as ${texts.copies} copies, which take ${texts.counted}. Recorded, `
     + `into ${isFresh ? "fresh memory" : "memory that was written before"}: ${texts.ms}, `
     + `${texts.taken} copies, ${recorded.faults} page faults.`);
@@ -106,7 +106,7 @@ function tell(core, { equation, fill }, { chosen, unit, recorded, isFresh }) {
 
 function rowsOf(core, { bars, steps, rung }) {
   const taken = (entry) => (entry ? `${milli(entry.ms)}, ${entry.faults} page faults` : "not recorded");
-  return [["rung", "arrays through memory", "counted time", "recorded", "into fresh memory"],
+  return [["rung", "passes over the memory", "counted time", "recorded", "into fresh memory"],
     ...bars.map((bar) => [bar.name, bar.count, milli(bar.counted), taken(bar.touched),
       taken(bar.fresh)]),
     ...steps.map(([name, streams]) => [`${rung}: ${name}`, streams.map(([array, way, place]) =>
@@ -119,8 +119,10 @@ function draw({ d3, core, width, choose }) {
   const svg = core.picture(d3, width, box.height,
     "Arrays that stream between memory, cache and registers, and the time that they take");
   const { isNarrow } = box;
-  core.words(svg, 0, 12, [["", "An arrow is an array of x’s size"],
-    ...(isNarrow ? [] : [["", "dashed: the processor reads what is to be written"]])]);
+  const dashed = [["", "dashed: a line is read before it is written"]];
+  core.words(svg, 0, 12, [["", "An arrow is a pass: an array of x’s size"],
+    ...(isNarrow ? [] : dashed)]);
+  if (isNarrow) core.words(svg, 0, 30, dashed);
   const parts = [core.flow({ core, svg, box }), core.faults({ core, svg, box }),
     bars({ d3, core, svg, box, choose })];
   return { el: svg.node(), update: (last) => parts.forEach((part) => part(last)) };
@@ -128,7 +130,7 @@ function draw({ d3, core, width, choose }) {
 
 function layout(width) {
   const isNarrow = width < 420;
-  const top = 26;
+  const top = isNarrow ? 44 : 26;
   const faultsAt = top + 158 + (isNarrow ? 62 : 46);
   const bars = faultsAt + 48;
   return { left: 2, right: width - 2, top, isNarrow, faultsAt, bars, height: bars + 6 * ROW + 62 };
@@ -138,7 +140,8 @@ function bars({ d3, core, svg, box, choose }) {
   const { right, bars: top, isNarrow } = box;
   const [left, end] = [isNarrow ? 56 : 64, right - 54];
   const x = d3.scaleLinear().range([left, end]).clamp(true);
-  core.words(svg, 0, top, isNarrow ? [["", "Bars: counted"], ["is-ink", "◆ recorded"]]
+  core.words(svg, 0, top, isNarrow
+    ? [["", "counted"], ["is-ink", "◆ recorded"], ["", "◇ fresh"]]
     : [["", "Bars: counted bytes at the speed of the copy"], ["is-ink", "◆ recorded"],
       ["", "◇ into fresh memory"]]);
   core.words(svg, right, top, [["", "copies"]]).attr("text-anchor", "end");

@@ -75,10 +75,10 @@ def test_the_ladder_does_what_its_buttons_promise(alone):
     page, found = alone("WhereBytesGo", width=390)
     said = found.locator("output.rmsn-finding")
     for button, state, finding in [
-        ("Blocks: the cache", ("blocked", "written before"), "as in a copy; 3 more only the cache"),
-        ("The whole arrays", ("numpy", "written before"), "10 arrays cross the memory"),
+        ("Blocks: the cache", ("blocked", "written before"), "as in a copy; 3 more in the cache"),
+        ("The whole arrays", ("numpy", "written before"), "10 passes over the memory"),
         ("Fresh memory", ("copy", "fresh memory"), "filled it with zeros"),
-        ("Reset", ("numpy", "written before"), "10 arrays cross the memory"),
+        ("Reset", ("numpy", "written before"), "10 passes over the memory"),
     ]:
         group = found.get_by_role("group", name="Try this").get_by_role("button", name=button)
         group.click()

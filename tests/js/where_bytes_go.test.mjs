@@ -37,8 +37,8 @@ test("the finding says what explains the time", () => {
   assert.match(said("copy"), /the program asks for two: .* \(write-allocate\)\.$/);
   assert.match(said("loop"), /moves no more than a copy, and takes 2048 times as long\. Python/);
   assert.match(said("numpy"), /3\.3 times those of a copy\. Recorded: 10\.0 times the copy’s time\. The rest: one thread, and 1\u2009152 page faults/);
-  assert.match(said("einsum"), /^6 arrays cross the memory, 2\.0 times .* The bytes explain the time\.$/);
-  assert.match(said("blocked"), /as in a copy; 3 more only the cache\. .* The rest: one thread, and its/);
+  assert.match(said("einsum"), /^6 passes over the memory, 2\.0 times .* The bytes explain the time\.$/);
+  assert.match(said("blocked"), /as in a copy; 3 more in the cache\. .* The rest: one thread, and its/);
   assert.match(said("fused"), /Recorded: 1\.2 times the copy’s time\. The bytes explain the time\.$/);
   assert.match(said("numpy", "touched", 0), /less than counted: part of the arrays was still in/);
 });
