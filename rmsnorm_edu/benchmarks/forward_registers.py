@@ -24,6 +24,8 @@ def measure() -> dict[str, Any]:
     "registers" and "spilled" bytes of a thread: of one_row, by the number of warps, then by
     architecture; "shared" bytes of a program: of the pipelined rung.
     """
+    from rmsnorm_edu.kernels import _runtime  # noqa: F401  # so that a record names Triton's version
+
     with tempfile.TemporaryDirectory() as cache:
         child = subprocess.run(
             [sys.executable, "-m", __name__],
