@@ -9,6 +9,7 @@ from rmsnorm_edu.exercises import (
     cost_model,
     cpu,
     first_kernel,
+    forward_kernel,
     frameworks,
     fusion,
     gradients,
@@ -42,6 +43,7 @@ EXERCISES: dict[str, Exercise] = {
     **cpu.EXERCISES,
     **first_kernel.EXERCISES,
     **fusion.EXERCISES,
+    **forward_kernel.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken
