@@ -24,20 +24,22 @@ Vector = Tensor | None
 def one_row(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
     eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
-    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """v1: one row, one program.
 
-    Changed: the passes of NumPy are one kernel; a row of at most BLOCK columns stays in registers.
-    Buys: x is read once and y written once, 2·d·s bytes a row, where each pass moved its own.
-    Costs: a long row runs out of registers; a short one leaves lanes idle in a whole program.
+    Changed: NumPy's passes are one kernel; the row stays in registers.
+    Buys: x is read once, y written once: 2·d·s bytes a row.
+    Costs: a long row runs out of registers, a short one idles lanes.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK).to(tl.int64)
     inside = columns < d
-    x = tl.load(x_ptr + row * x_row + columns * x_col, mask=inside, other=0.0).to(wide)
+    source = x_ptr + row * x_row + columns * x_col
+    x = tl.load(source, mask=inside, other=0.0).to(wide)
     rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
     y = x * rstd
     if CASTING == 1:
@@ -47,7 +49,8 @@ def one_row(
         y *= w + WEIGHT_OFFSET
     if HAS_BIAS:
         y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
-    tl.store(y_ptr + row * d + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+    y = y.to(y_ptr.dtype.element_ty)
+    tl.store(y_ptr + row * d + columns, y, mask=inside)
     tl.store(rstd_ptr + row, rstd)
 
 
@@ -55,30 +58,32 @@ def one_row(
 def long_row(
     x_ptr, w_ptr, b_ptr, y_ptr, rstd_ptr, x_row, x_col, rows, d,
     eps: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
-    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr, BLOCK: tl.constexpr,
+    CASTING: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """v2: a loop along a long row.
 
-    Changed: a block walks along the row twice, once for the sum and once for the result.
-    Buys: rows of any length with the registers of one block.
-    Costs: x is read twice, 3·d·s bytes a row, if the second read does not find it in a cache.
+    Changed: a block walks along the row, for the sum, then for y.
+    Buys: rows of any length, with the registers of one block.
+    Costs: x is read twice, 3·d·s bytes a row; a cache may help.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * x_row
     y_ptr += row * d
-    squares = tl.zeros((BLOCK,), wide)  # one sum a lane; they meet after the loop
+    squares = tl.zeros((BLOCK,), wide)  # a sum for each lane
     for start in range(0, d, BLOCK):
         columns = start + tl.arange(0, BLOCK).to(tl.int64)
-        x = tl.load(x_ptr + columns * x_col, mask=columns < d, other=0.0).to(wide)
+        source = x_ptr + columns * x_col
+        x = tl.load(source, mask=columns < d, other=0.0).to(wide)
         squares += x * x
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / d + eps)
     tl.store(rstd_ptr + row, rstd)
     for start in range(0, d, BLOCK):
         columns = start + tl.arange(0, BLOCK).to(tl.int64)
-        inside = columns < d
-        y = tl.load(x_ptr + columns * x_col, mask=inside, other=0.0).to(wide) * rstd
+        inside, source = columns < d, x_ptr + columns * x_col
+        y = tl.load(source, mask=inside, other=0.0).to(wide) * rstd
         if CASTING == 1:
             y = y.to(narrow).to(wide)
         if HAS_WEIGHT:
@@ -86,7 +91,8 @@ def long_row(
             y *= w + WEIGHT_OFFSET
         if HAS_BIAS:
             y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
-        tl.store(y_ptr + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+        y = y.to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + columns, y, mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -98,9 +104,9 @@ def many_rows(
 ):  # fmt: skip
     """v3: several short rows, one program.
 
-    Changed: the block is a tile of ROWS rows; each row is summed along the tile's second axis.
-    Buys: full lanes, a ROWS-th of the programs, and the weight is read once a tile.
-    Costs: a mask for the rows beyond the last; a long row leaves no room for a second one.
+    Changed: the block is a tile of ROWS rows, summed along axis 1.
+    Buys: work enough for a program; the weight is read once a tile.
+    Costs: a mask for rows, too; a long row has no room for a second.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
@@ -118,7 +124,8 @@ def many_rows(
         w = tl.load(w_ptr + columns, mask=here, other=0.0).to(wide)
         y *= (w + WEIGHT_OFFSET)[None, :]
     if HAS_BIAS:
-        y += tl.load(b_ptr + columns, mask=here, other=0.0).to(wide)[None, :]
+        b = tl.load(b_ptr + columns, mask=here, other=0.0).to(wide)
+        y += b[None, :]
     target = y_ptr + row[:, None] * d + columns[None, :]
     tl.store(target, y.to(y_ptr.dtype.element_ty), mask=inside)
     tl.store(rstd_ptr + row, rstd, mask=there)
@@ -133,20 +140,22 @@ def pipelined(
 ):  # fmt: skip
     """v4: a program stays, and asks for its next row early.
 
-    Changed: few programs, each walks down the rows, with STAGES rows of x on their way at once.
-    Buys: loads that go on while a row is summed and stored; the weight is read once a program.
-    Costs: shared memory for the rows on their way; before sm_80 nothing runs ahead.
+    Changed: few programs walk down the rows, loading STAGES ahead.
+    Buys: loads during sum and store; the weight once a program.
+    Costs: shared memory for these rows; before sm_80 no load ahead.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     narrow: tl.constexpr = x_ptr.dtype.element_ty
     columns = tl.arange(0, BLOCK).to(tl.int64)
     inside = columns < d
     if HAS_WEIGHT:
-        w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide) + WEIGHT_OFFSET
+        w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(wide)
+        w += WEIGHT_OFFSET
     if HAS_BIAS:
         b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(wide)
     first = tl.program_id(0).to(tl.int64)
-    for row in tl.range(first, rows, tl.num_programs(0), num_stages=STAGES):
+    step = tl.num_programs(0)
+    for row in tl.range(first, rows, step, num_stages=STAGES):
         source = x_ptr + row * x_row + columns * x_col
         x = tl.load(source, mask=inside, other=0.0).to(wide)
         rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
@@ -157,7 +166,8 @@ def pipelined(
             y *= w
         if HAS_BIAS:
             y += b
-        tl.store(y_ptr + row * d + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+        y = y.to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + row * d + columns, y, mask=inside)
         tl.store(rstd_ptr + row, rstd)
 
 
