@@ -141,15 +141,13 @@ _BYTES_AT_ONCE = Task(
 
 def in_pairs(x: Array) -> Array:
     """Broken: stores two numbers at a time without a mask; odd rows end in the next one."""
-    rows = np.atleast_2d(x)
-    d = rows.shape[1]
-    memory = np.zeros(rows.size + 1)
-    for row in reversed(range(len(rows))):  # a GPU may take them in any order
+    rows, d = x.shape
+    memory = np.zeros(rows * d + 1)
+    for row in reversed(range(rows)):  # a GPU takes them in any order
         lanes = np.zeros(d + d % 2)
-        lanes[:d] = ideal(rows[row])
+        lanes[:d] = ideal(x[row])
         memory[row * d : row * d + len(lanes)] = lanes
-    y: Array = memory[:-1].reshape(x.shape)
-    return y
+    return memory[:-1].reshape(rows, d)
 
 
 _CONVICT_PAIRS = Conviction(
