@@ -1,7 +1,8 @@
 """RMSNorm on the processor, rung by rung: from a loop in Python to one pass over the memory.
 
 `rms_norm` and `rms_norm_vjp` are the top rung: numba compiles them on first use, and threads share
-the rows. `loop`, `numpy`, `einsum` and `blocked` are the rungs below; they need NumPy alone.
+the rows. `loop`, `numpy`, `einsum` and `blocked` are the rungs below, for x (rows, n) and
+weight (n,); they need NumPy alone, and check nothing.
 """
 
 import math
@@ -18,15 +19,18 @@ from rmsnorm_edu._inputs import checked_eps, positive
 
 __all__ = ["RUNGS", "blocked", "einsum", "fused", "loop", "numpy", "rms_norm", "rms_norm_vjp"]
 Floats = NDArray[Any]
+Out = Floats | None
 PIECE = 2**20  # bytes of x that a thread takes at a time
 BLOCK = 2**19  # bytes of x in a block of `blocked`: with its y it stays in a core's cache
 
 
-# rung 1, loop: the equation, number by number.
-# Changed: nothing yet. Buys: every step can be read. Costs: each operation on a number is one of
-# Python, which looks up what to do and makes an object for the result.
-def loop(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
-    """y of x (rows, n) and weight (n,), element by element."""
+def loop(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 1: the equation, number by number.
+
+    What changed:  nothing yet.
+    It should buy: every step can be read.
+    It costs:      each operation on a number is one of Python's.
+    """
     y = np.empty_like(x) if out is None else out
     for i, row in enumerate(x):
         total = 0.0
@@ -38,46 +42,60 @@ def loop(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None
     return y
 
 
-# rung 2, numpy: whole arrays instead of numbers.
-# Changed: each operation is one call for all rows. Buys: compiled loops. Costs: every call reads
-# its operands from memory and writes a result of x's size there, three in all.
-def numpy(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
-    """y of x (rows, n) and weight (n,), a pass over the memory for each operation."""
+def numpy(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 2: whole arrays instead of numbers.
+
+    What changed:  an operation is one call for all rows.
+    It should buy: loops in machine code.
+    It costs:      every call reads its operands from memory and
+                   writes a result of x's size: three of them.
+    """
     squares = x * x
-    rms = np.sqrt(squares.mean(axis=-1, keepdims=True) + x.dtype.type(eps))
+    rms = np.sqrt(squares.mean(-1, keepdims=True) + x.dtype.type(eps))
     xhat = x / rms
     y: Floats = np.multiply(xhat, weight, out=out)
     return y
 
 
-# rung 3, einsum: no array in between.
-# Changed: squares are summed as they arise, and xhat is made where y will be. Buys: one array of
-# x's size instead of three. Costs: the memory is still read three times and written twice.
-def einsum(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
-    """y of x (rows, n) and weight (n,): a sum of squares, then y in two steps, in place."""
-    mean_square = np.einsum("ij,ij->i", x, x)[:, np.newaxis] / x.dtype.type(x.shape[-1])
-    y: Floats = np.divide(x, np.sqrt(mean_square + x.dtype.type(eps)), out=out)
+def einsum(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 3: no array in between.
+
+    What changed:  squares are summed as they arise, and xhat is made
+                   where y will be.
+    It should buy: one array of x's size instead of three.
+    It costs:      the memory is still read three times, written twice.
+    """
+    mean_square = np.einsum("ij,ij->i", x, x) / x.dtype.type(x.shape[-1])
+    rms = np.sqrt(mean_square + x.dtype.type(eps))
+    y: Floats = np.divide(x, rms[:, np.newaxis], out=out)
     y *= weight
     return y
 
 
-# rung 4, blocked: some rows at a time.
-# Changed: all three steps for a block before the next begins. Buys: only the first reads the
-# memory, the others find the block in the cache. Costs: a loop in Python, one thread.
-def blocked(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
-    """y of x (rows, n) and weight (n,), `einsum` for blocks of rows that fit the cache."""
+def blocked(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 4: some rows at a time.
+
+    What changed:  all steps for a block of rows before the next begins.
+    It should buy: the first step reads the memory, the others find the
+                   block in the cache.
+    It costs:      a loop in Python; one core.
+    """
     y = np.empty_like(x) if out is None else out
     size = max(1, BLOCK // max(1, x[:1].nbytes))
     for start in range(0, len(x), size):
-        einsum(x[start : start + size], weight, eps, out=y[start : start + size])
+        rows = slice(start, start + size)
+        einsum(x[rows], weight, eps, out=y[rows])
     return y
 
 
-# rung 5, fused: the three steps inside of one compiled loop.
-# Changed: a row is squared, summed and scaled while it is in the cache next to the core, and
-# threads share the rows. Buys: one read, one write. Costs: numba, and seconds to compile.
-def fused(x: Floats, weight: Floats, eps: float = 1e-6, out: Floats | None = None) -> Floats:
-    """y of x (rows, n) and weight (n,), by `rms_norm`."""
+def fused(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 5: the steps inside of one compiled loop.
+
+    What changed:  a row is squared, summed and scaled while it is in
+                   the cache of a core, and threads share the rows.
+    It should buy: one read, one write.
+    It costs:      numba, and a few seconds to compile.
+    """
     return rms_norm(x, weight, eps=eps, out=out)
 
 

@@ -7,6 +7,7 @@ just brought it into the cache, a block or a row at a time.
 
 import mmap
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,8 @@ def measure(
     entries = [
         entry for shape in shapes for entry in cpu.measured(shape, dtype, repeats, methods, count)
     ]
+    for name in ("numba", "torch"):  # a record names the versions of what is loaded
+        import_module(name)
     return {
         "shapes": [list(shape) for shape in shapes],
         "dtype": dtype,
