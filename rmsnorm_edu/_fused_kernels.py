@@ -30,14 +30,16 @@ def _jit(function: Callable[..., Any]) -> Any:
         return _compiled(cache=False)(function)
 
 
-@intrinsic
-def _fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def _generate_fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c, rounded once, as torch's addcmul rounds it."""
 
     def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
     return c(a, b, c), generated
+
+
+_fma: Any = intrinsic(_generate_fma)
 
 
 @_jit
