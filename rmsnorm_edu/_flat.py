@@ -72,6 +72,8 @@ def flat(a: Floats, *, written: bool = False) -> tuple[Floats, int]:
 
 def _is_flat(a: Floats) -> bool:
     """Whether the elements of a row are neighbours, and the rows whole elements apart, in order."""
+    if a.size == 0:  # whose strides may be anything
+        return True
     neighbours = a.shape[1] == 1 or a.strides[1] == a.itemsize
     step = a.strides[0]
     in_order = len(a) <= 1 or (step >= 0 and step % a.itemsize == 0)

@@ -156,8 +156,7 @@ def test_what_does_not_fit_is_an_error_that_says_the_fix() -> None:
         ({"p": 0.0}, "p = 0.0"),
         ({"eps": -1.0}, "eps = -1.0"),
         ({"convention": "lama"}, "convention = 'lama'; it is one of paper_torch"),
-        ({"backend": "triton"}, "backend = 'triton'; there are auto, eager"),
-        ({"backend": "numba"}, "backend = 'numba'; there are auto, eager"),
+        ({"backend": "cuda"}, "backend = 'cuda'; there are auto, eager, numba, triton"),
         ({"bias": True, "elementwise_affine": False}, "bias=True without elementwise_affine"),
     ],
 )

@@ -39,7 +39,7 @@ def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -
     y = _scaled(rule, a, x.dtype, weight, _divisor(rule, a, x.dtype))
     if bias is not None:
         y = y + bias
-    return y.to(_output(c, x.dtype, weight))
+    return y.to(output_type(c, x.dtype, weight))
 
 
 def _cast_first(c: Convention, x: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -54,16 +54,16 @@ def _cast_first(c: Convention, x: Tensor, weight: Tensor | None) -> tuple[Tensor
     return x.to(to_x), weight.to(to_weight)
 
 
-def _output(c: Convention, narrow: torch.dtype, weight: Tensor | None) -> torch.dtype:
+def output_type(c: Convention, narrow: torch.dtype, weight: Tensor | None) -> torch.dtype:
     """The type of the result, for x of the type `narrow`."""
     if weight is None:
         return computing_type(narrow) if c.wide_without_weight else narrow
     if c.output == "product":
-        return torch.promote_types(_xhat_type(c, narrow, weight), weight.dtype)
+        return torch.promote_types(xhat_type(c, narrow, weight), weight.dtype)
     return narrow if c.output == "x" else torch.promote_types(narrow, weight.dtype)
 
 
-def _xhat_type(c: Convention, narrow: torch.dtype, weight: Tensor | None) -> torch.dtype:
+def xhat_type(c: Convention, narrow: torch.dtype, weight: Tensor | None) -> torch.dtype:
     """The type that a/D is stored in."""
     wide = computing_type(narrow)
     if weight is None:
@@ -142,7 +142,7 @@ def _scaled(
         return _quotient(rule, a.to(narrow) * gain, divisor, narrow)
     if gain is not None and c.gain_with_rstd:
         return a * (divisor * gain)
-    xhat = _quotient(rule, a, divisor, narrow).to(_xhat_type(c, narrow, weight))
+    xhat = _quotient(rule, a, divisor, narrow).to(xhat_type(c, narrow, weight))
     return xhat if gain is None else xhat * gain
 
 
@@ -241,4 +241,4 @@ def jvp(
     if dbias is not None:
         dy = dy + dbias
     narrow, weight = _cast_first(rule.convention, x, weight)
-    return dy.to(_output(rule.convention, narrow.dtype, weight))
+    return dy.to(output_type(rule.convention, narrow.dtype, weight))

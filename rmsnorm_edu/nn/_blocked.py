@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from rmsnorm_edu._dialects import Convention
 from rmsnorm_edu.nn import _arithmetic
 from rmsnorm_edu.nn._arithmetic import Gradients, Rule
 
@@ -20,7 +21,7 @@ TALL = 2**10
 
 def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """`_arithmetic.forward` of x (rows, n), bit for bit."""
-    in_place = _rounds_nothing(rule, x, weight, bias)
+    in_place = rounds_nothing(rule, x, weight, bias)
     dtype = x.dtype if in_place else _arithmetic.forward(rule, x[:0], weight, bias).dtype
     y = torch.empty(x.shape, dtype=dtype, device=x.device)
     for rows in _blocks(x):
@@ -31,13 +32,17 @@ def forward(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -
     return y
 
 
-def _rounds_nothing(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> bool:
+def rounds_nothing(rule: Rule, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> bool:
     """Whether it is x · rsqrt(mean(x²) + ε) · gain + bias, all in one type, as most often."""
-    c = rule.convention
-    another_order = c.eps_outside or c.divides or c.gain_first or c.gain_with_rstd
     given = {t.dtype for t in (x, weight, bias) if t is not None}
     one_type = given == {_arithmetic.computing_type(x.dtype)}
-    return one_type and rule.k == x.shape[1] and not another_order and c.sums != "float64"
+    return one_type and rule.k == x.shape[1] and not another_order(rule.convention)
+
+
+def another_order(c: Convention) -> bool:
+    """Whether it is not x · rsqrt(mean(x²) + ε) · gain, whatever is rounded on the way."""
+    other = c.eps_outside or c.divides or c.gain_first or c.gain_with_rstd
+    return other or c.sums == "float64"
 
 
 def _forward_of_block(

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from rmsnorm_edu._inputs import positive
 
-BACKENDS = ("auto", "eager")
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -74,9 +73,3 @@ def checked_size(k: int | None, n: int) -> int:
     if size > n:
         raise ValueError(f"k = {size} of n = {n} features: give 1 <= k <= {n}")
     return size
-
-
-def checked_backend(backend: str) -> str:
-    if backend not in BACKENDS:
-        raise ValueError(f"backend = {backend!r}; there are {', '.join(BACKENDS)}")
-    return backend

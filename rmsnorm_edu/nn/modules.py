@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from rmsnorm_edu import conventions, reference
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.nn import functional
-from rmsnorm_edu.nn._inputs import checked_backend, checked_last, checked_shape
+from rmsnorm_edu.nn._backends import checked_backend
+from rmsnorm_edu.nn._inputs import checked_last, checked_shape
 
 __all__ = ["RMSNorm"]
 
@@ -22,13 +23,18 @@ class RMSNorm(nn.Module):
     for float64 2.22e-16). `weight`, and `bias` where it is asked for, have that shape; without
     `elementwise_affine` there is none. `p` takes the RMS of the first ⌈n·p⌉ features; of
     int(n·p) for the conventions of 2019. `convention`, a name of `conventions.NAMES`, says where ε
-    stands, what is rounded and the type of the result. `backend` is "auto" or "eager".
+    stands, what is rounded and the type of the result. `backend` is what computes it: "eager",
+    torch's operations; "numba", `fused_cpu`'s loops on a CPU; "triton", the GPU `kernels`; or
+    "auto", the quickest of them that is there and knows the norm. On a CPU that is "numba" for
+    large x where it has the bits of "eager", so that "auto" changes no bit of y and dx.
 
     The statistic is computed in float32 at least, also under autocast; with "torch" the result
     has x's type whatever the weight's. state_dict: `weight` (and `bias`), as torch's.
-    torch.compile takes the layer whole; in half precision it drops a convention's roundings on
-    the way, a last bit, unless its option emulate_precision_casts is on. Raises ValueError for
-    sizes and words that do not fit, and TypeError for an x that is not float.
+    torch.compile takes the layer whole, with "auto" as plain operations, which it fuses itself; in
+    half precision it drops a convention's roundings on the way, a last bit, unless its option
+    emulate_precision_casts is on. Raises ValueError for sizes and words that do not fit and for a
+    norm that the backend does not know, ImportError for a backend that is not installed, and
+    TypeError for an x that is not float.
     Source: Zhang & Sennrich 2019, equation (4); torch 2.13, nn.RMSNorm.
 
     >>> RMSNorm(4, p=0.5)
@@ -97,4 +103,7 @@ class RMSNorm(nn.Module):
         shown += f"elementwise_affine={self.elementwise_affine}"
         extra = {"bias": self.bias is not None, "p": self.p}
         shown += "".join(f", {name}={value}" for name, value in extra.items() if value)
-        return shown + (f", convention={self.convention!r}" if self.convention != "torch" else "")
+        words = {"convention": (self.convention, "torch"), "backend": (self.backend, "auto")}
+        return shown + "".join(
+            f", {k}={word!r}" for k, (word, usual) in words.items() if word != usual
+        )
