@@ -60,8 +60,8 @@ def _name(shape: list[int]) -> str:
 class WhereBytesGo(Figure):
     """What streams between memory, cache and registers in each rung of `fused_cpu`, and its time.
 
-    An arrow is one pass over an array of x's size, as `benchmarks.cpu_ladder.STREAMS` counts them; a bar is
-    what the counted arrays would take at the speed of the recorded copy. Traits: `rung`, one of
+    An arrow is one pass over an array of x's size, as `benchmarks.cpu_ladder.STREAMS` counts
+    them; a bar is what they would take at the speed of the recorded copy. Traits: `rung`, one of
     RUNGS; `shape`, a recorded one, "8192x4096"; `output`, "touched" or "fresh".
     """
 
