@@ -22,7 +22,10 @@ LONGEST = {
     "backward.dx_only": 8192,
     "backward.dx_long": 8192,
     "backward.many_rows": 512,
+    "add_forward": 8192,
+    "add_backward": 8192,
 }
+LONG = {"add_forward": "add_long", "add_backward": "add_long_backward"}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     orders = [{"d": d, "kernels": [name], **every} for name, d in LONGEST.items()]
     some = {"arches": [80], "dtypes": ["float16"], "bias": False}
     orders.append({"d": 1000, "kernels": ["forward"], **some})
+    orders.append({"d": 16384, "kernels": ["forward", *LONG], **some, "arches": [75, 90]})
     return aot.compiled(orders, str(tmp_path_factory.mktemp("cache")))
 
 
@@ -49,13 +53,21 @@ def chosen(host: str, d: int) -> str:
     """The kernel that the host starts for rows of d columns."""
     if host == "forward":
         return forward.chosen(d, torch.float32, Flags()).kernel
-    return backward.chosen(d, torch.float32).kernel
+    if host == "backward":
+        return backward.chosen(d, torch.float32).kernel
+    return {"add_forward": "add_rows", "add_backward": "add_rows_backward"}[host]
 
 
 def test_it_is_compiled_for_every_rung() -> None:
     compiled = {name if "." in name else f"{name}.{chosen(name, d)}" for name, d in LONGEST.items()}
     rungs = {f"forward.{rung}" for rung in forward.RUNGS}
-    assert compiled == rungs | {f"backward.{rung}" for rung in backward.RUNGS}
+    rungs |= {f"backward.{rung}" for rung in backward.RUNGS}
+    assert compiled == rungs | {"add_forward.add_rows", "add_backward.add_rows_backward"}
+
+
+def test_long_rows_of_the_residual_add_are_compiled(entries: list[dict]) -> None:
+    found = {e["kernel"] for e in entries if e["d"] == 16384}
+    assert found > {f"{host}.{kernel}" for host, kernel in LONG.items()}
 
 
 def test_what_a_program_may_take(entries: list[dict]) -> None:

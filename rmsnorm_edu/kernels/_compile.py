@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from rmsnorm_edu._words import known
-from rmsnorm_edu.kernels import backward, forward
+from rmsnorm_edu.kernels import backward, forward, fused_add
 from rmsnorm_edu.kernels._runtime import triton
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a launch, not of the kernel
-MODULES = (forward, backward)
+MODULES = (forward, backward, fused_add)
 ROWS, PROCESSORS = 4096, 40  # a T4's
 Types = dict[str, Any]
 ELEMENTS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
@@ -136,8 +136,9 @@ def recorded() -> Iterator[list[Launched]]:
     with ExitStack() as patched:
         for module in MODULES:
             patched.enter_context(mock.patch.object(module, "launch", launch))
-            count = mock.Mock(return_value=PROCESSORS)
-            patched.enter_context(mock.patch.object(module, "processors", count))
+            if hasattr(module, "processors"):
+                count = mock.Mock(return_value=PROCESSORS)
+                patched.enter_context(mock.patch.object(module, "processors", count))
         yield found
 
 
@@ -151,7 +152,14 @@ def hosts(d: int, dtype: torch.dtype, bias: bool) -> dict[str, Callable[[str | N
     return {
         "forward": lambda rung: forward.forward(x, w, w if bias else None, rung=rung),
         "backward": lambda rung: backward.backward(x, x, w, rstd, has_bias=bias, rung=rung),
+        "add_forward": lambda rung: _without(rung, fused_add.forward(x, x, w)),
+        "add_backward": lambda rung: _without(rung, fused_add.backward(x, x, x, w, rstd)),
     }
+
+
+def _without(rung: str | None, started: Any) -> None:
+    if rung is not None:
+        raise ValueError(f"rung = {rung!r}; the residual add has none to choose from")
 
 
 def measured(order: dict[str, Any]) -> Iterator[dict[str, Any]]:
