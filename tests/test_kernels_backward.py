@@ -52,7 +52,7 @@ def judged(results, dy: Tensor, x: Tensor, weight: Tensor, offset: float = 0.0) 
         assert (np.abs(dbias - dy.sum(0)) <= limit).all()
 
 
-@pytest.mark.equation("dx-vector", "dweight")
+@pytest.mark.equation("dx-vector", "dx-kernel", "dweight", "dweight-partials")
 @pytest.mark.parametrize("dtype", ["float32", *HALF])
 @pytest.mark.parametrize("d", SIZES)
 def test_every_size_and_type_within_the_bound(d: int, dtype: str) -> None:

@@ -6,6 +6,7 @@ stub on the page defines. One module of data for each chapter.
 """
 
 from rmsnorm_edu.exercises import (
+    backward_kernel,
     cost_model,
     cpu,
     first_kernel,
@@ -44,6 +45,7 @@ EXERCISES: dict[str, Exercise] = {
     **first_kernel.EXERCISES,
     **fusion.EXERCISES,
     **forward_kernel.EXERCISES,
+    **backward_kernel.EXERCISES,
 }
 broken: dict[str, Norm] = {
     name: exercise.broken

@@ -21,14 +21,15 @@ from rmsnorm_edu.kernels.backward_long import dweight_tiles, dx_long
 @triton.jit
 def dx_only(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dy_row, dy_col, x_row, x_col, d,
-    BLOCK: tl.constexpr,
-    HAS_WEIGHT: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr, HAS_WEIGHT: tl.constexpr,
+    WEIGHT_OFFSET: tl.constexpr,
 ):  # fmt: skip
     """One row per program: dx, and dweight not yet.
 
-    Changed: the forward's one_row, with a second input dy, the saved rstd and one sum.
-    Buys: 3nds bytes, each of dy, x and dx once; rstd is read, not computed again.
-    Costs: dweight is missing. It sums over all rows, and a program sees one.
+    Changed: the forward's one_row, with a second input dy, the saved rstd
+    and one sum.
+    Buys: 3nds bytes, each of dy, x and dx once. rstd is read from memory.
+    Costs: dweight is missing. It sums over all rows, a program sees one.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
@@ -49,16 +50,17 @@ def dx_only(
 def partials(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr,
     dy_row, dy_col, x_row, x_col, rows, chunk, d,
-    BLOCK: tl.constexpr,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    WEIGHT_OFFSET: tl.constexpr,
 ):  # fmt: skip
-    """A chunk of rows per program; the partial sums of dweight and dbias stay in registers.
+    """A chunk of rows per program; the partial sums stay in registers.
 
-    Changed: a fixed number of programs, and a loop in each over `chunk` rows that follow.
-    Buys: no atomics: each program writes its sums once, to a row of its own, in a fixed order;
-    weight is read once a program, not once a row.
-    Costs: 2·P·d·4 bytes to write and read P partial rows, and registers for the sums. A program
-    without rows writes its zeros too: nobody else does.
+    Changed: a fixed number of programs, and a loop in each over `chunk`
+    rows that follow.
+    Buys: no atomics: each program writes its sums once, to a row of its
+    own, in a fixed order; weight is read once a program, not once a row.
+    Costs: 2·P·d·4 bytes to write and read P partial rows, and registers for
+    the sums. A program without rows writes its zeros too: nobody else does.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)
@@ -98,8 +100,10 @@ def reduce(
     """The partial sums of all programs, added up in a fixed order.
 
     Changed: a second kernel, one program for each BLOCK features.
-    Buys: one rounding to the parameter's type, at the end, and the same bits in every run.
-    Costs: a launch, and P·d·4 bytes to read, most of them still in the cache.
+    Buys: one rounding to the parameter's type, at the end, and the same
+    bits in every run.
+    Costs: a launch, and P·d·4 bytes to read, most of them still in the
+    cache.
     """
     cols = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     total = tl.zeros([ROWS, BLOCK], dtype=partial_ptr.dtype.element_ty)
@@ -115,14 +119,17 @@ def many_rows(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr,
     dy_row, dy_col, x_row, x_col, rows, chunk, d,
     BLOCK: tl.constexpr, ROWS: tl.constexpr,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
+    WEIGHT_OFFSET: tl.constexpr,
 ):  # fmt: skip
     """Short rows: ROWS of them at a time, as a tile of ROWS × BLOCK.
 
-    Changed: `partials` with a second axis; each row has its own sum, along axis 1.
-    Buys: enough bytes in flight when one row has only a few hundred of them.
-    Costs: the sums are a tile too, folded along axis 0 at the end. A row's dx has the same bits
-    at any place in the tile.
+    Changed: `partials` with a second axis; each row has its own sum, along
+    axis 1.
+    Buys: enough bytes in flight when one row has only a few hundred of
+    them.
+    Costs: the sums are a tile too, folded along axis 0 at the end. A row's
+    dx has the same bits at any place in the tile.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)

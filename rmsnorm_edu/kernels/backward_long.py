@@ -9,15 +9,15 @@ from rmsnorm_edu.kernels._runtime import tl, triton
 @triton.jit
 def dx_long(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dy_row, dy_col, x_row, x_col, d,
-    BLOCK: tl.constexpr,
-    HAS_WEIGHT: tl.constexpr, WEIGHT_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr, HAS_WEIGHT: tl.constexpr,
+    WEIGHT_OFFSET: tl.constexpr,
 ):  # fmt: skip
     """Long rows: dx by two walks along the row, BLOCK features at a time.
 
     Changed: `dx_only` in a loop; the first walk sums, the second writes.
     Buys: any d; registers for one block, where a whole row would spill.
-    Costs: x and dy are read twice, 5nds bytes when the second read misses the cache; and dweight
-    is a kernel of its own again.
+    Costs: x and dy are read twice, 5nds bytes when the second read misses
+    the cache; and dweight is a kernel of its own again.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
@@ -48,11 +48,14 @@ def dweight_tiles(
     BLOCK: tl.constexpr, ROWS: tl.constexpr,
     HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
-    """Long rows: the sums over rows, a tile of BLOCK features and a chunk of rows a program.
+    """Long rows, the sums: a tile of features and a chunk of rows a program.
 
-    Changed: the program sees some features of many rows; no row is whole anywhere.
-    Buys: sums in registers for any d; the grid has two axes, chunks of rows and features.
-    Costs: x and dy are read once more. The sums go to `reduce`, as those of `partials` do.
+    Changed: the program sees some features of many rows; no row is whole
+    anywhere.
+    Buys: sums in registers for any d; the grid has two axes, chunks of rows
+    and features.
+    Costs: x and dy are read once more. The sums go to `reduce`, as those of
+    `partials` do.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)
