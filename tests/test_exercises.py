@@ -175,6 +175,7 @@ def test_the_suspects_of_the_pages_are_the_broken_norms() -> None:
     names["cpu"] = "convict_last_rows"
     names["first_kernel"] = "convict_forgotten_stride"
     names["forward_kernel"] = "convict_pairs"
+    names["backward_kernel"] = "convict_unwritten_partials"
     names["fusion"] = "convict_stream_through_norm"
     suspects = cells("def suspect(")
     assert {page for page, _ in suspects} == set(names)

@@ -157,10 +157,11 @@ def unwritten_partials(terms: Array) -> Array:
 
     Sums the rows of `terms` (rows, n). The fault is that of Dao-AILab/flash-attention, issue 781.
     """
-    programs, chunk = 4, _up(len(terms), 4)
-    buffer = np.full((programs, terms.shape[1]), 7.0)
+    rows, d = terms.shape
+    programs, chunk = 4, _up(rows, 4)
+    buffer = np.full((programs, d), 7.0)
     for p in range(programs):
-        if p * chunk < len(terms):
+        if p * chunk < rows:
             buffer[p] = terms[p * chunk : (p + 1) * chunk].sum(axis=0)
     total: Array = buffer.sum(axis=0)
     return total

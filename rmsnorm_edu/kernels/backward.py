@@ -59,8 +59,9 @@ def partials(
     rows that follow.
     Buys: no atomics: each program writes its sums once, to a row of its
     own, in a fixed order; weight is read once a program, not once a row.
-    Costs: 2·P·d·4 bytes to write and read P partial rows, and registers for
-    the sums. A program without rows writes its zeros too: nobody else does.
+    Costs: 2·P·d·4 bytes to write and read P partial rows, and registers
+    for the sums. A program without rows writes its zeros too: nobody else
+    does.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)
@@ -124,12 +125,12 @@ def many_rows(
 ):  # fmt: skip
     """Short rows: ROWS of them at a time, as a tile of ROWS × BLOCK.
 
-    Changed: `partials` with a second axis; each row has its own sum, along
-    axis 1.
+    Changed: `partials` with a second axis; each row has its own sum,
+    along axis 1.
     Buys: enough bytes in flight when one row has only a few hundred of
     them.
-    Costs: the sums are a tile too, folded along axis 0 at the end. A row's
-    dx has the same bits at any place in the tile.
+    Costs: the sums are a tile too, folded along axis 0 at the end. A
+    row's dx has the same bits at any place in the tile.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)

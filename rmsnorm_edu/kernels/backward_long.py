@@ -52,10 +52,10 @@ def dweight_tiles(
 
     Changed: the program sees some features of many rows; no row is whole
     anywhere.
-    Buys: sums in registers for any d; the grid has two axes, chunks of rows
-    and features.
-    Costs: x and dy are read once more. The sums go to `reduce`, as those of
-    `partials` do.
+    Buys: sums in registers for any d; the grid has two axes, chunks of
+    rows and features.
+    Costs: x and dy are read once more. The sums go to `reduce`, as those
+    of `partials` do.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
     pid = tl.program_id(0).to(tl.int64)

@@ -68,8 +68,8 @@ def add_long(
 ):  # fmt: skip
     """A long row a program, BLOCK features at a time.
 
-    Changed: a first walk along the row adds and sums, a second one reads h
-    again and normalises.
+    Changed: a first walk along the row adds and sums, a second one reads
+    h again and normalises.
     Buys: any d.
     Costs: h is read once more, 5nds when it is no longer in the cache.
     """
@@ -108,10 +108,10 @@ def add_rows_backward(
 ):  # fmt: skip
     """The backward's many_rows, with ROWS = 1 where a row is long.
 
-    Changed: it reads dh, the gradient of the stream, and adds it before the
-    one rounding.
-    Buys: 4nds bytes for dy, dh, h and the gradient that both inputs share;
-    added afterwards it would be 6nds.
+    Changed: it reads dh, the gradient of the stream, and adds it before
+    the one rounding.
+    Buys: 4nds bytes for dy, dh, h and the gradient that both inputs
+    share; added afterwards it would be 6nds.
     Costs: registers for a third row.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
