@@ -21,26 +21,26 @@ def _saved(*values: float) -> float:
 
 
 _DX_CASES = (
-    (np.array([1.0, 0.0]), np.array([3.0, 4.0]), np.array([2.0, 0.5]), _saved(3.0, 4.0)),
     (np.array([0.5]), np.array([-2.0]), np.array([3.0]), _saved(-2.0)),
-    (
-        np.array([0.5, -1.0, 2.0, 0.25]),
-        np.array([3.0, -4.0, 0.5, 7.0]),
-        np.array([0.5, 2.0, -1.5, 0.75]),
-        _saved(3.0, -4.0, 0.5, 7.0),
-    ),
+    (np.array([1.0, 0.0]), np.array([3.0, 4.0]), np.array([2.0, 0.5]), _saved(3.0, 4.0)),
     (
         np.array([100.0, 200.0, -50.0]),
         np.array([1e-3, 2e-3, -1e-3]),
         np.array([1.5, -0.5, 2.0]),
         _saved(1e-3, 2e-3, -1e-3),
     ),
+    (
+        np.array([0.5, -1.0, 2.0, 0.25]),
+        np.array([3.0, -4.0, 0.5, 7.0]),
+        np.array([0.5, 2.0, -1.5, 0.75]),
+        _saved(3.0, -4.0, 0.5, 7.0),
+    ),
 )
 _DX_OF_A_ROW = Task(
     "dx_of_a_row(dy, x, weight, rstd)",
     _dx_of_a_row,
     cases=_DX_CASES,
-    example=_DX_CASES[0],
+    example=_DX_CASES[1],
     wrongs=(
         Wrong(
             lambda dy, x, weight, rstd: dy * weight * rstd,
@@ -98,12 +98,11 @@ _PARTIAL_SUMS = Task(
     _partial_sums,
     cases=(
         (_TERMS[:1], 1),
+        (_TERMS[:1], 3),
         (_TERMS[:2], 2),
         (_TERMS[:3], 2),
-        (_TERMS[:1], 3),
         (_TERMS[:5], 4),
         (_TERMS, 4),
-        (_TERMS[:0], 2),
     ),
     example=(_TERMS[:3], 2),
     wrongs=(
