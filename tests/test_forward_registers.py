@@ -13,7 +13,7 @@ def test_record_has_what_measure_gives(monkeypatch) -> None:
     monkeypatch.setattr(
         forward_registers,
         "_made",
-        lambda plan, d, arch: dict.fromkeys(
+        lambda plan, d, arch, *_, **__: dict.fromkeys(
             ("registers", "spilled", "shared"), d * plan.num_warps + arch
         ),
     )
@@ -21,6 +21,8 @@ def test_record_has_what_measure_gives(monkeypatch) -> None:
     assert found.keys() == record.keys()
     assert found["registers"]["8"]["75"] == [1024 * 8 + 75]
     assert found["shared"] == {"75": [4096 * 8 + 75], "90": [4096 * 8 + 90]}
+    assert found["bare"] == {"registers": 1024 * 8 + 90, "spilled": 1024 * 8 + 90}
+    assert found["loop"]["float16"] == [1024 * warps + 90 for warps in (4, 8, 16, 32)]
     assert record["registers"].keys() == found["registers"].keys()
 
 
