@@ -29,11 +29,11 @@ def same_matrix(a: Floats, x: Floats, name: str) -> Floats:
     return a
 
 
-def vector(a: Floats | None, x: Floats, name: str, default: int | None = None) -> Floats:
-    """`a` (n,), contiguous and read-only; for None ones, or `default` elements."""
+def vector(a: Floats | None, x: Floats, name: str, default: float = 1.0) -> Floats:
+    """`a` (n,), contiguous and read-only; for None what changes no bit, n times `default`."""
     n = x.shape[1]
     if a is None:
-        a = np.ones(n if default is None else default, x.dtype)
+        a = np.full(n, default, x.dtype)
     elif (a := unmasked(a, name)).dtype != x.dtype or a.shape != (n,):
         raise _unlike(a, (n,), x, name)
     view = np.require(a, x.dtype, ["C", "A"])[:]

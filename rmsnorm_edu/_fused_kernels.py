@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Floats = NDArray[Any]
+LINE = 64  # bytes that cross between memory and cache at once
 BYTES = 128  # of one accumulator: four vectors of 32 bytes, which the processor adds side by side
 
 
@@ -39,7 +41,37 @@ def _generate_fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return c(a, b, c), generated
 
 
+def _generate_store(typing: Any, values: Any, out: Any, index: Any) -> Any:
+    """out[index:] = values[index:], 32 bytes of them, past the cache; `out` lies on a line."""
+
+    def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(context.get_value_type(out.dtype), 256 // out.dtype.bitwidth)
+        places = []
+        for k in (0, 1):
+            data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
+            place = builder.gep(data, [arguments[2]])
+            places.append(builder.bitcast(place, kind.as_pointer()))
+        store = builder.store(builder.load(places[0], align=4), places[1], align=32)
+        hint = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        store.set_metadata("nontemporal", hint)
+        return context.get_dummy_value()
+
+    return types.void(values, out, index), generated
+
+
+def _generate_fence(typing: Any) -> Any:
+    """Other threads see what was stored past the cache before they see what comes later."""
+
+    def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generated
+
+
 _fma: Any = intrinsic(_generate_fma)
+_store_past: Any = intrinsic(_generate_store)
+_fence: Any = intrinsic(_generate_fence)
 
 
 @_jit
@@ -120,23 +152,39 @@ def forward(
     eps: Any,
     y: Floats,
     y_row: int,
+    address: int,
     start: int,
     stop: int,
 ) -> None:
-    """y = x · rstd · weight + bias of the rows start … stop − 1; `bias` may have no elements."""
-    n = weight.size
-    sums = np.empty(4 * (BYTES // weight.itemsize), weight.dtype)
+    """y = x · rstd · weight + bias of the rows start … stop − 1.
+
+    y lies at `address` and is written past the cache; in the usual way if that is 0.
+    """
+    n, item = weight.size, weight.itemsize
+    sums = np.empty(4 * (BYTES // item), weight.dtype)
+    piece = np.empty(16 * LINE // item, weight.dtype)
     one, size = weight.dtype.type(1), weight.dtype.type(n)
     for r in range(start, stop):
         row = x[r * x_row : r * x_row + n]
         out = y[r * y_row : r * y_row + n]
         rstd = one / np.sqrt(_dot(row, None, sums) / size + eps)
-        if bias.size:
-            for i in range(n):
-                out[i] = row[i] * rstd * weight[i] + bias[i]
-        else:
-            for i in range(n):
-                out[i] = row[i] * rstd * weight[i]
+        done = n  # in the usual way: all, or up to the first line that begins in the row
+        if address:
+            done = min(n, -(address + r * y_row * item) % LINE // item)
+        for i in range(done):
+            out[i] = row[i] * rstd * weight[i] + bias[i]
+        while done + piece.size <= n:
+            end = done + piece.size
+            a, w, b, o = row[done:end], weight[done:end], bias[done:end], out[done:end]
+            for i in range(piece.size):
+                piece[i] = a[i] * rstd * w[i] + b[i]
+            for i in range(0, piece.size, 32 // item):
+                _store_past(piece, o, i)
+            done = end
+        a, w, b, o = row[done:], weight[done:], bias[done:], out[done:]
+        for i in range(n - done):
+            o[i] = a[i] * rstd * w[i] + b[i]
+    _fence()
 
 
 @_jit

@@ -1,6 +1,6 @@
 """RMSNorm on the processor, rung by rung: from a loop in Python to one pass over the memory.
 
-`rms_norm` and `rms_norm_vjp` are the top rung: numba compiles them on first use, and threads share
+`rms_norm` and `rms_norm_vjp` are the top rungs: numba compiles them on first use, and threads share
 the rows. `loop`, `numpy`, `einsum` and `blocked` are the rungs below, for x (rows, n) and
 weight (n,); they need NumPy alone, and check nothing.
 """
@@ -18,9 +18,11 @@ from rmsnorm_edu._flat import flat, matrix, output, same_matrix, vector
 from rmsnorm_edu._inputs import checked_eps, positive
 
 __all__ = ["RUNGS", "blocked", "einsum", "fused", "loop", "numpy", "rms_norm", "rms_norm_vjp"]
+__all__ += ["streamed"]
 Floats = NDArray[Any]
 Out = Floats | None
 PIECE = 2**20  # bytes of x that a thread takes at a time
+PAST = 2**26  # bytes of a y that no cache would keep for the next program: it is written past it
 BLOCK = 2**19  # bytes of x in a block of `blocked`: with its y it stays in a core's cache
 
 
@@ -93,14 +95,24 @@ def fused(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floa
 
     What changed:  a row is squared, summed and scaled while it is in
                    the cache of a core, and threads share the rows.
-    It should buy: one read, one write.
+    It should buy: one read, one write, on all cores.
     It costs:      numba, and a few seconds to compile.
     """
-    return rms_norm(x, weight, eps=eps, out=out)
+    return _forward(x, weight, None, eps, out, None, past=False)
+
+
+def streamed(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
+    """Rung 6: y goes past the cache.
+
+    What changed:  whole lines of y are written to memory at once.
+    It should buy: no line of y is read before it is written.
+    It costs:      who needs y next finds nothing of it in the cache.
+    """
+    return _forward(x, weight, None, eps, out, None, past=True)
 
 
 RUNGS: dict[str, Callable[..., Floats]] = {
-    rung.__name__: rung for rung in (loop, numpy, einsum, blocked, fused)
+    rung.__name__: rung for rung in (loop, numpy, einsum, blocked, fused, streamed)
 }
 
 
@@ -118,15 +130,30 @@ def rms_norm(
     weight and bias (n,) have x's dtype, and y. Sums are in that dtype, in the order of torch's sum
     on x86: y has the bits of torch.nn.RMSNorm there, and a row has the same bits in every batch and
     for any number of threads (None: one for each processor). `out` takes y and is returned; fresh
-    memory costs more than the norm. x and out may be slices of the columns of wider matrices; an x
-    with other strides is copied. Raises TypeError for other dtypes, ValueError for shapes, eps,
-    threads and an `out` that overlaps an argument, ImportError without numba.
+    memory costs more than the norm. A y of PAST bytes or more is written past the cache. x and out
+    may be slices of the columns of wider matrices; an x with other strides is copied. Raises
+    TypeError for other dtypes, ValueError for shapes, eps, threads and an `out` that overlaps an
+    argument, ImportError without numba.
     """
+    return _forward(x, weight, bias, eps, out, threads, past=None)
+
+
+def _forward(
+    x: Floats,
+    weight: Floats | None,
+    bias: Floats | None,
+    eps: float,
+    out: Floats | None,
+    threads: SupportsIndex | None,
+    past: bool | None,
+) -> Floats:
+    """`rms_norm`; y is written past the cache or not, or, for None, if it has PAST bytes."""
     kernels = _kernels()
     x = matrix(x, "x")
-    w, b = vector(weight, x, "weight"), vector(bias, x, "bias", default=0)
+    w, b = vector(weight, x, "weight"), vector(bias, x, "bias", default=-0.0)
     y = output(out, x, {"x": x, "weight": w, "bias": b})
-    arguments = (*flat(x), w, b, x.dtype.type(checked_eps(eps)), *flat(y, written=True))
+    address = y.ctypes.data if (y.nbytes >= PAST if past is None else past) else 0
+    arguments = (*flat(x), w, b, x.dtype.type(checked_eps(eps)), *flat(y, written=True), address)
     size = max(1, PIECE // (x.shape[1] * x.itemsize))
     _team.run(lambda *piece: kernels.forward(*arguments, *piece), len(x), size, _count(threads))
     return y

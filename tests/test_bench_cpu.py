@@ -112,6 +112,7 @@ def test_bytes_of_the_rungs() -> None:
     }
     total = {rung: sum(cpu_ladder.traffic(rung, 3, 5).values()) for rung in cpu_ladder.STREAMS}
     assert total["fused"] == total["blocked"] == total["loop"] == total["copy"]
+    assert total["streamed"] == 2 * 60  # no line of y is read
     assert total["numpy"] == 10 * 60  # 4 reads, 3 writes, and 3 reads before them
     assert total["einsum"] == 6 * 60  # 3 reads, 2 writes, the second into what was read
     with pytest.raises(ValueError, match="no rung 'magic'; there are: copy, loop"):

@@ -76,6 +76,21 @@ def test_the_gradients(rows: int, dtype: str) -> None:
     assert np.all(np.abs(plain - true) <= precision.allowed("dx", x, ones, dy, eps=1e-3))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 100, 255, 256, 1000, 1041, 4096])
+def test_past_the_cache_the_bits_are_the_same(n: int, dtype: str, monkeypatch) -> None:
+    x, weight, bias = matrix(5, n, dtype), vector(n, dtype), vector(n, dtype, seed=5)
+    y = fused_cpu.rms_norm(x, weight, bias)
+    monkeypatch.setattr(fused_cpu, "PAST", 0)
+    for start in range(0, 20, 3):  # wherever the lines of the memory begin
+        wide = np.full((7, n + 20), 7, dtype)
+        out = wide[1:6, start : start + n]
+        fused_cpu.rms_norm(x, weight, bias, out=out, threads=2)
+        np.testing.assert_array_equal(out, y)
+        out[...] = 7
+        assert np.all(wide == 7)
+
+
 def test_a_bias_is_added_last() -> None:
     x, weight, bias = matrix(4, 33), vector(33), vector(33, seed=5)
     y = fused_cpu.rms_norm(x, weight, bias)

@@ -84,7 +84,10 @@ def test_numpy_alone_makes_arrays_in_between(rung, fresh):
 def test_each_rung_reads_x_and_writes_y_and_touches_each_new_array_first_once():
     for rung, found in STREAMS.items():
         reached = {(s.way, s.array) for s in found if s.place == "memory"}
-        assert {("read", "x"), ("allocate", "y"), ("write", "y")} <= reached, rung
+        assert {("read", "x"), ("write", "y")} <= reached, rung
+        if rung == "streamed":  # what the stores past the cache are for
+            assert len(reached) == 2
+            continue
         first = [s.array for s in found if s.way == "allocate"]
         assert sorted(first) == sorted({s.array for s in found} - {"x"}), rung
     assert set(STREAMS) == {*fused_cpu.RUNGS, "copy"}

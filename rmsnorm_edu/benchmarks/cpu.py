@@ -28,6 +28,7 @@ METHODS = {
     "blocked": "NumPy, blocks of rows that fit the cache",
     "fused": "numba, into a buffer that has been written to before",
     "fused (fresh)": "numba, into fresh memory",
+    "streamed": "numba, into that buffer and past the cache; backward as fused",
     "nn.RMSNorm": "this package's module",
     "torch.nn.RMSNorm": "torch's module",
     "torch.nn.LayerNorm": "torch's module",

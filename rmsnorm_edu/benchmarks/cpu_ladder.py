@@ -65,6 +65,7 @@ STREAMS = {
         *_step("divide and scale", "", "y"),
     ],
 }
+STREAMS["streamed"] = [stream for stream in STREAMS["fused"] if stream.way != "allocate"]
 STREAMS["loop"][1] = STREAMS["loop"][1]._replace(place="cache")  # the row is there since the sum
 
 

@@ -11,6 +11,7 @@ from rmsnorm_edu.benchmarks.cpu import EPS, LOOP
 
 Key = tuple[str, str]
 Call = Callable[[], object]
+COMPILED = ("fused", "streamed")
 
 
 class Arrays:
@@ -32,10 +33,10 @@ def calls(plan: dict[str, Any]) -> Iterator[tuple[Key, list[int], Call]]:
         if method == "loop":
             some = min(rows, max(1, LOOP // n))
             yield (method, "forward"), [some, n], _rung(method, arrays, some)
-        elif method in fused_cpu.RUNGS and method != "fused":
+        elif method in fused_cpu.RUNGS and method not in COMPILED:
             yield (method, "forward"), [rows, n], _rung(method, arrays, rows)
         else:
-            found = _fused if method.startswith("fused") else _torch
+            found = _fused if method.split()[0] in COMPILED else _torch
             for direction, call in found(method, arrays, plan["threads"]).items():
                 yield (method, direction), [rows, n], call
 
@@ -50,7 +51,8 @@ def _fused(method: str, arrays: Arrays, threads: int) -> dict[str, Call]:
     y, dx = (None, None) if method.endswith("(fresh)") else (arrays.y, arrays.dx)
 
     def forward() -> NDArray[Any]:
-        return fused_cpu.rms_norm(x, weight, eps=EPS, out=y, threads=threads)
+        past = method == "streamed"
+        return fused_cpu._forward(x, weight, None, EPS, y, threads, past=past)
 
     def both() -> object:
         forward_result = forward()

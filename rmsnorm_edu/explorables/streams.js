@@ -1,5 +1,5 @@
 // What the figure of the ladder counts, and the picture of the arrays that stream past.
-export const RUNGS = ["loop", "numpy", "einsum", "blocked", "fused", "copy"];
+export const RUNGS = ["loop", "numpy", "einsum", "blocked", "fused", "streamed", "copy"];
 const IN_CACHE = "cache";
 
 // --- pure: `node --test` runs it
@@ -65,7 +65,7 @@ function beyond({ chosen: { copies, touched, name } }) {
   if (touched.faults > 100) {
     return `The rest: one thread, and ${whole(touched.faults)} page faults for arrays in between.`;
   }
-  return name === "fused" ? "The rest is arithmetic, and threads that wait for each other."
+  return ["fused", "streamed"].includes(name) ? "The rest is arithmetic, and threads that wait for each other."
     : "The rest: one thread, and its arithmetic.";
 }
 

@@ -133,7 +133,7 @@ function layout(width) {
   const top = isNarrow ? 44 : 26;
   const faultsAt = top + 158 + (isNarrow ? 62 : 46);
   const bars = faultsAt + 48;
-  return { left: 2, right: width - 2, top, isNarrow, faultsAt, bars, height: bars + 6 * ROW + 62 };
+  return { left: 2, right: width - 2, top, isNarrow, faultsAt, bars, height: bars + 7 * ROW + 62 };
 }
 
 function bars({ d3, core, svg, box, choose }) {
@@ -155,8 +155,8 @@ function bars({ d3, core, svg, box, choose }) {
   rows.append("rect").attr("class", "rmsn-hit").attr("width", right).attr("height", ROW - 2)
     .style("cursor", "pointer").on("click", (_, name) => choose(name));
   const axis = svg.append("g").attr("class", "rmsn-axis").attr("aria-hidden", "true")
-    .attr("transform", `translate(0,${top + 14 + 6 * ROW})`);
-  core.words(svg, end, top + 6 * ROW + 52, [["", "milliseconds"]]).attr("text-anchor", "end");
+    .attr("transform", `translate(0,${top + 14 + 7 * ROW})`);
+  core.words(svg, end, top + 7 * ROW + 52, [["", "milliseconds"]]).attr("text-anchor", "end");
   return (last) => {
     const known = last.bars.filter(({ name }) => name !== "loop").flatMap((bar) =>
       [bar.counted, bar.touched?.ms ?? 0, bar.fresh?.ms ?? 0]);

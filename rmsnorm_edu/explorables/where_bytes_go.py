@@ -10,7 +10,7 @@ from rmsnorm_edu import recorded
 from rmsnorm_edu.benchmarks.cpu_ladder import STREAMS
 from rmsnorm_edu.explorables.figure import Figure
 
-RUNGS = ("loop", "numpy", "einsum", "blocked", "fused", "copy")
+RUNGS = ("loop", "numpy", "einsum", "blocked", "fused", "streamed", "copy")
 OUTPUTS = ("touched", "fresh")
 
 

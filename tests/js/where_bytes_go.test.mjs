@@ -40,6 +40,7 @@ test("the finding says what explains the time", () => {
   assert.match(said("einsum"), /^6 passes over the memory, 2\.0 times .* The bytes explain the time\.$/);
   assert.match(said("blocked"), /as in a copy; 3 more in the cache\. .* The rest: one thread, and its/);
   assert.match(said("fused"), /Recorded: 1\.2 times the copy’s time\. The bytes explain the time\.$/);
+  assert.match(said("streamed"), /^2 passes over the memory, 0\.67 times .* Recorded: 0\.80 times .*The bytes explain/);
   assert.match(said("numpy", "touched", 0), /less than counted: part of the arrays was still in/);
 });
 
