@@ -56,11 +56,9 @@ def test_either_result_may_be_left_unused(used: int) -> None:
 def test_opcheck() -> None:
     x, residual, w = inputs(3, 20, dtype=torch.float16)
     torch.library.opcheck(add_op.forward_op, (x, residual, w, 1e-6, "llama", 1.0))
-    torch.library.opcheck(add_op.forward_op, (x, residual, None, 1e-6, "torch", 0.0))
-    x, residual, w = (t.detach() for t in (x, residual, w))
+    x, residual = x.detach(), residual.detach()
     rstd = torch.rand(3, device=x.device)
-    torch.library.opcheck(add_op.backward_op, (x, x, residual, w, rstd, 0.5))
-    torch.library.opcheck(add_op.backward_op, (x, x, residual, None, rstd, 0.0))
+    torch.library.opcheck(add_op.backward_op, (x, x, residual, None, rstd, 0.5))
 
 
 def test_compiled_it_is_one_call_and_no_break() -> None:

@@ -171,7 +171,7 @@ RUNGS: dict[str, Any] = {
     "dx_long": dx_long,
 }
 KERNELS = RUNGS | {"dweight_tiles": dweight_tiles, "reduce": reduce}
-LONGEST = 8192  # features whose sums fit the registers of one program
+LONGEST = 8192  # features whose sums fit the registers of a program
 TILES = Launch("dweight_tiles", {"BLOCK": 1024, "ROWS": 4}, num_warps=8)
 
 
@@ -239,10 +239,9 @@ def reduced(partial: Tensor, like: Tensor | None) -> Tensor | None:
     # the interpreter cannot store float64 as bfloat16, so that torch does
     kind = like.dtype if partial.dtype == torch.float32 else partial.dtype
     total = torch.empty(d, dtype=kind, device=partial.device)
-    plan = reducing(d)
+    plan = reducing(d, programs)
     grid = (triton.cdiv(d, plan.constants["BLOCK"]),)
-    options: dict[str, Any] = {**plan.options()}
-    launch(reduce, grid, partial, total, programs, d, **options)
+    launch(reduce, grid, partial, total, programs, d, **dict[str, Any](plan.options()))
     return total.to(like.dtype)
 
 
@@ -277,10 +276,11 @@ def backward_table(d: int, compute: torch.dtype) -> dict[str, Launch]:
     return {plan.kernel: plan for plan in (*found, long)}
 
 
-def reducing(d: int) -> Launch:
-    """How `reduce` adds partial sums of d features: 64 programs or less, in tiles of 4096."""
-    block = max(32, next_power_of_2(d) // 64)
-    return Launch("reduce", {"BLOCK": block, "ROWS": max(1, 4096 // block)}, num_warps=8)
+def reducing(d: int, programs: int) -> Launch:
+    """How `reduce` adds the sums of so many programs: a tile has 4096 of them, 128 rows at most."""
+    rows = min(128, next_power_of_2(programs))
+    block = min(next_power_of_2(d), 4096 // rows)
+    return Launch("reduce", {"BLOCK": block, "ROWS": rows}, num_warps=8)
 
 
 def chunks(plan: Launch, x: Tensor) -> tuple[tuple[int, int], int]:
