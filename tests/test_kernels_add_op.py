@@ -85,6 +85,34 @@ def test_vmap_over_either() -> None:
         torch.vmap(lambda v: kernels.add_rms_norm(x, residual, v))(w.expand(2, -1))
 
 
+def test_results_may_be_changed_in_place() -> None:
+    x, residual, w = inputs(2, 3, 5)
+    y, h = kernels.add_rms_norm(x, residual, w)
+    y.mul_(2)
+    doubled = torch.autograd.grad(y.sum(), (x, residual, w), retain_graph=True)
+    plain, _ = kernels.add_rms_norm(x, residual, w)
+    for found, once in zip(
+        doubled, torch.autograd.grad(plain.sum(), (x, residual, w)), strict=True
+    ):
+        assert torch.allclose(found, 2 * once)
+    h += 1  # the backward needs it
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+# torch itself uses what it deprecates, at a process's first derivative in forward mode
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+def test_derivatives_that_no_kernel_has() -> None:
+    x, residual, w = (t.detach() for t in inputs(3, 5))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(residual, x)
+        found = [torch.autograd.forward_ad.unpack_dual(t) for t in kernels.add_rms_norm(x, dual, w)]
+    both = torch.func.jvp(lambda r: kernels.rms_norm(x + r, w), (residual,), (x,))
+    assert torch.allclose(found[0].primal, both[0])
+    assert torch.allclose(found[0].tangent, both[1])
+    assert torch.equal(found[1].tangent, x)
+
+
 def test_inputs_that_do_not_fit() -> None:
     x, residual, w = (t.detach() for t in inputs(2, 5))
     with pytest.raises(TypeError, match=r"residual has dtype torch.float16, x torch.float64"):

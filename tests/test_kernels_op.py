@@ -6,7 +6,7 @@ from dialects import of
 from tensors import TYPES, gains, uneven
 
 from rmsnorm_edu import checks, conventions, kernels
-from rmsnorm_edu.kernels import op
+from rmsnorm_edu.kernels import _plain, op
 from rmsnorm_edu.kernels._runtime import default_device
 
 pytestmark = pytest.mark.equation("rms-norm", "dx-vector", "dweight")
@@ -122,6 +122,49 @@ def test_meta_tensors() -> None:
     assert (y.shape, y.dtype, y.device.type) == ((2, 3), torch.float32, "meta")
 
 
+# torch itself uses what it deprecates, at a process's first derivative in forward mode
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("casting", ["torch", "llama"])
+def test_derivatives_that_no_kernel_has(casting: str) -> None:
+    x, w, b = (t.detach() for t in inputs(3, 5))
+    weights = torch.arange(1.0, 6.0, dtype=x.dtype, device=DEVICE)
+
+    def ours(x, w):
+        return kernels.rms_norm(x, w, 1e-3, bias=b, casting=casting, weight_offset=1.0)
+
+    def theirs(x, w):
+        return torch.nn.functional.rms_norm(x, (5,), w + 1, 1e-3) + b
+
+    def both(derivative):
+        return [
+            derivative(lambda x, w, f=f: (f(x, w) ** 2 * weights).sum()) for f in (ours, theirs)
+        ]
+
+    for where in (0, 1):
+        assert torch.allclose(*both(lambda f, i=where: torch.func.grad(f, i)(x, w)))
+    each = both(lambda f: torch.vmap(torch.func.grad(f, 1), (0, None))(x, w))
+    assert torch.allclose(*each)
+    assert torch.allclose(*both(lambda f: torch.func.hessian(f)(x[0], w)))
+    tangents = [torch.func.jvp(lambda x, f=f: f(x, w), (x,), (b + x,))[1] for f in (ours, theirs)]
+    assert torch.allclose(*tangents)
+    with torch.autograd.forward_ad.dual_level():
+        y = ours(torch.autograd.forward_ad.make_dual(x, b + x), w)
+        assert torch.allclose(torch.autograd.forward_ad.unpack_dual(y).tangent, tangents[1])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_plain_operations_round_where_the_kernel_does(dtype: str) -> None:
+    x, w, b = (t.detach() for t in inputs(4, 33, dtype=getattr(torch, dtype)))
+    for words in (1e-5, "torch", 0.0), (1e-5, "llama", 1.0):
+        kernel, _ = op.forward_op(x, w.float(), b, *words)
+        plain = _plain.rms_norm(x, w.float(), b, *words)
+        assert plain.dtype == kernel.dtype
+        # bfloat16: the interpreter cuts off, PyTorch rounds, at each of two stores
+        unit = max(2 * torch.finfo(x.dtype).eps, 2.0**-21 if x.dtype != torch.float64 else 0)
+        size = (kernel.abs() + 2 * b.abs()).double()
+        assert bool(((kernel.double() - plain.double()).abs() <= unit * size).all())
+
+
 def test_verify_accepts() -> None:
     def forward(x, weight, eps):
         x, weight = (torch.from_numpy(a).to(DEVICE) for a in (x, weight))
@@ -153,6 +196,7 @@ def wrong(x=None, weight=None, **words):
         (wrong(eps=None), TypeError, r"eps = None is NoneType"),
         (wrong(casting="fp32"), ValueError, r"casting = 'fp32'; it is one of torch, llama, gemma"),
         (wrong(weight_offset=True), TypeError, r"weight_offset = True is bool"),
+        (wrong(weight_offset=10**400), ValueError, r"weight_offset = inf; give a finite"),
         (wrong(weight_offset=float("nan")), ValueError, r"weight_offset = nan; give a finite"),
     ],
     ids=str,

@@ -1,8 +1,10 @@
 """One process, one mode of Triton; what is missing or in the wrong place says the fix."""
 
+import math
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -94,3 +96,17 @@ def test_number_of_rows_is_never_compiled_in() -> None:
         parameters = getattr(kernel, "params", None)  # the interpreter keeps none
         if parameters is not None:
             assert all(p.do_not_specialize for p in parameters if p.name == "rows")
+
+
+def test_threads_may_launch_at_the_same_time() -> None:
+    x, w = uneven(24, 300).to(_runtime.default_device()), gains(300).to(_runtime.default_device())
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda _: kernels.rms_norm(x, w), range(4))]
+    assert all(torch.equal(y, kernels.rms_norm(x, w)) for y in found)
+
+
+def test_tuning_refuses_what_the_norm_refuses() -> None:
+    x = torch.ones(2, 3, device=_runtime.default_device())
+    for words in ({"eps": -1.0}, {"casting": "keras"}, {"weight_offset": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(words))):
+            kernels.tune(x, **words)

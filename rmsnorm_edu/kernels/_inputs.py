@@ -1,5 +1,8 @@
 """The tensors that the kernels accept; anything else raises an error that says the fix."""
 
+import math
+from numbers import Real
+
 import torch
 from torch import Tensor
 
@@ -33,12 +36,16 @@ def checked_twin(a: Tensor, x: Tensor, name: str) -> None:
 
 def checked_offset(offset: float) -> float:
     """A finite number that is added to the weight."""
-    if isinstance(offset, bool) or not isinstance(offset, int | float):
+    if isinstance(offset, bool) or not isinstance(offset, Real):
         kind = type(offset).__name__
         raise TypeError(f"weight_offset = {offset!r} is {kind}; give a number, 0.0 or 1.0")
-    if not abs(offset) < float("inf"):
-        raise ValueError(f"weight_offset = {offset}; give a finite number, 0.0 or 1.0")
-    return float(offset)
+    try:
+        value = float(offset)
+    except OverflowError:  # an integer beyond float64
+        value = math.inf
+    if not abs(value) < math.inf:
+        raise ValueError(f"weight_offset = {value}; give a finite number, 0.0 or 1.0")
+    return value
 
 
 def _checked_float(x: Tensor, name: str) -> None:

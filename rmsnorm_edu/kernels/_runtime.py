@@ -10,6 +10,7 @@ True
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,7 @@ def _wanted() -> bool:
 
 
 INTERPRETED = _wanted()
+_ONE_AT_A_TIME = threading.RLock()
 _LATE = "triton" in sys.modules
 if INTERPRETED and not _LATE:
     os.environ["TRITON_INTERPRET"] = "1"
@@ -101,8 +103,8 @@ def launch(
 @contextmanager
 def _on(x: Tensor) -> Iterator[None]:
     device: Callable[[torch.device], Any] = torch.cuda.device
-    if x.device.type == "cpu":
-        with np.errstate(all="ignore"):
+    if INTERPRETED:  # it swaps triton.language's functions for its own during a launch
+        with _ONE_AT_A_TIME, np.errstate(all="ignore"):
             yield
     else:
         with device(x.device), np.errstate(all="ignore"):

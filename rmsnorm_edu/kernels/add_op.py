@@ -8,11 +8,10 @@ from torch.library import custom_op
 
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu._words import known
+from rmsnorm_edu.kernels import _plain, fused_add
 from rmsnorm_edu.kernels import forward as _forward
-from rmsnorm_edu.kernels import fused_add
 from rmsnorm_edu.kernels._choice import CASTINGS
 from rmsnorm_edu.kernels._inputs import checked_offset, checked_rows, checked_twin, checked_vector
-from rmsnorm_edu.kernels.op import plain_vjp
 
 __all__ = ["add_rms_norm"]
 Vector = Tensor | None
@@ -39,6 +38,9 @@ def add_rms_norm(
     checked_vector(weight, x, "weight")
     known(casting, CASTINGS, "casting")
     words = checked_eps(eps), casting, checked_offset(weight_offset)
+    if _plain.needed(x, residual, weight):
+        h = x + residual
+        return _plain.rms_norm(h, weight, None, *words), h
     y, h, _ = forward_op(x, residual, weight, *words)
     return y, h
 
@@ -58,7 +60,9 @@ def forward_op(
     """
     rows = _rows(x), _rows(residual)
     y, h, rstd = fused_add.forward(*rows, weight, eps, casting, weight_offset)
-    return y.reshape(x.shape), h.reshape(x.shape), rstd.reshape(x.shape[:-1])
+    # results that are no views to autograd may be changed in place
+    view = torch.ops.aten._unsafe_view
+    return view(y, x.shape), view(h, x.shape), view(rstd, x.shape[:-1])
 
 
 @forward_op.register_fake
@@ -102,7 +106,7 @@ def _derive(ctx: Any, dy: Tensor, dh: Tensor, _: Tensor) -> tuple[Vector, ...]:
     weight, h, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
         rows = _rows(dy), _rows(h)
-        dx, dweight, _ = plain_vjp(*rows, weight, ctx.eps, ctx.weight_offset)
+        dx, dweight, _ = _plain.vjp(*rows, weight, ctx.eps, ctx.weight_offset)
         dx = dx.reshape(h.shape) + dh
     else:
         dx, dweight = backward_op(dy, dh, h, weight, rstd, ctx.weight_offset)

@@ -12,6 +12,7 @@ from torch.library import custom_op
 
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu._words import known
+from rmsnorm_edu.kernels import _plain
 from rmsnorm_edu.kernels import backward as _backward
 from rmsnorm_edu.kernels import forward as _forward
 from rmsnorm_edu.kernels._choice import CASTINGS
@@ -40,7 +41,8 @@ def rms_norm(
     offset.
 
     Returns x's shape, without gaps in memory. A row has the same bits in any batch of the same
-    strides. Gradients are those of the formula without its roundings, of any order. Raises
+    strides. Gradients are those of the formula without its roundings, of any order; under
+    torch.func's grad or jvp and in forward mode all runs in PyTorch's operations instead. Raises
     TypeError and ValueError for what does not fit, restating it, RuntimeError for a tensor on
     the CPU where Triton compiles for a GPU.
     """
@@ -49,6 +51,8 @@ def rms_norm(
     checked_vector(bias, x, "bias")
     known(casting, CASTINGS, "casting")
     words = checked_eps(eps), casting, checked_offset(weight_offset)
+    if _plain.needed(x, weight, bias):
+        return _plain.rms_norm(x, weight, bias, *words)
     y, _ = forward_op(x.reshape(-1, x.shape[-1]), weight, bias, *words)
     # a result that is no view to autograd may be changed in place
     result: Tensor = torch.ops.aten._unsafe_view(y, x.shape)
@@ -113,7 +117,7 @@ def _derive(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Vector, ...]:
     """dx, dweight, dbias; in operations that have derivatives where those are asked for."""
     x, weight, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
-        dx, dweight, dbias = plain_vjp(dy, x, weight, ctx.eps, ctx.weight_offset)
+        dx, dweight, dbias = _plain.vjp(dy, x, weight, ctx.eps, ctx.weight_offset)
     else:
         has_bias = ctx.bias_type is not None
         dx, dweight, dbias = backward_op(dy, x, weight, rstd, has_bias, ctx.weight_offset)
@@ -125,19 +129,6 @@ def _derive(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Vector, ...]:
         None,
         None,
     )
-
-
-def plain_vjp(
-    dy: Tensor, x: Tensor, weight: Vector, eps: float, weight_offset: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`backward.backward` in PyTorch's operations: slower, and with derivatives of its own."""
-    wide = _forward.computing_type(x)
-    a, dy = x.to(wide), dy.to(wide)
-    rstd = (a.square().mean(-1, keepdim=True) + eps).rsqrt()
-    xhat = a * rstd
-    u = dy if weight is None else dy * (weight.to(wide) + weight_offset)
-    dx = (u - xhat * (u * xhat).mean(-1, keepdim=True)) * rstd
-    return dx.to(x.dtype), (dy * xhat).sum(0), dy.sum(0)
 
 
 forward_op.register_autograd(_derive, setup_context=_keep)

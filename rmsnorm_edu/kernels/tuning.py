@@ -8,9 +8,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from rmsnorm_edu._inputs import checked_eps
+from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels import _choice, forward
-from rmsnorm_edu.kernels._choice import Flags, Launch
-from rmsnorm_edu.kernels._inputs import checked_rows, checked_vector
+from rmsnorm_edu.kernels._choice import CASTINGS, Flags, Launch
+from rmsnorm_edu.kernels._inputs import checked_offset, checked_rows, checked_vector
 from rmsnorm_edu.kernels._runtime import INTERPRETED, triton
 
 OutOfResources = triton.runtime.errors.OutOfResources
@@ -39,7 +41,9 @@ def tune(
     checked_rows(x)
     checked_vector(weight, x, "weight")
     checked_vector(bias, x, "bias")
-    flags = Flags(weight is not None, bias is not None, casting, weight_offset)
+    known(casting, CASTINGS, "casting")
+    eps, offset = checked_eps(eps), checked_offset(weight_offset)
+    flags = Flags(weight is not None, bias is not None, casting, offset)
     rows, kind = x.reshape(-1, x.shape[-1]), (x.shape[-1], x.dtype)
     if not rows.shape[0] or (INTERPRETED and seconds is None):
         return forward.chosen(*kind, flags)
