@@ -114,30 +114,30 @@ _ROW_THROUGH_STRIDES = Task(
 )
 
 
-def _busy_share(n: int, d: int, rows: int) -> float:
-    return n * d / (_up(n, rows) * rows * _block(d))
+def _busy_share(total: int, d: int, rows: int) -> float:
+    return total * d / (_up(total, rows) * rows * _block(d))
 
 
 _BUSY_SHARE = Task(
-    "busy_share(n, d, rows)",
+    "busy_share(total, d, rows)",
     _busy_share,
     cases=((1, 4, 1), (3, 6, 1), (8, 128, 4), (10, 100, 4), (5, 1025, 2), (1000, 96, 16)),
     example=(10, 100, 4),
     wrongs=(
         Wrong(
-            lambda n, d, rows: d / _block(d),
+            lambda total, d, rows: d / _block(d),
             "the last program may have rows to spare: its lanes are launched, too.",
         ),
         Wrong(
-            lambda n, d, rows: n / (_up(n, rows) * rows),
+            lambda total, d, rows: total / (_up(total, rows) * rows),
             "lanes beyond d are idle as well: the block is the next power of two of d.",
         ),
         Wrong(
-            lambda n, d, rows: 1 - _busy_share(n, d, rows),
+            lambda total, d, rows: 1 - _busy_share(total, d, rows),
             "this is the idle share.",
         ),
         Wrong(
-            lambda n, d, rows: n * d / (_up(n, rows) * _block(d)),
+            lambda total, d, rows: total * d / (_up(total, rows) * _block(d)),
             "a program has `rows` times the block of lanes.",
         ),
     ),
