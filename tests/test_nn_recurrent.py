@@ -487,7 +487,7 @@ def test_the_compiled_step_is_the_step() -> None:
     cell = made(NormGRU, dtype=torch.float32)
     compiled, x = copy.deepcopy(cell), sequence(dtype=torch.float32)
     compiled.compiled = True
-    h0 = torch.full((HIDDEN,), 0.2, requires_grad=True)  # so that all steps have one graph
+    h0 = torch.full((B, HIDDEN), 0.2, requires_grad=True)  # so that all steps have one graph
     h, expected = compiled(x, None, h0), cell(x, None, h0)
     torch.testing.assert_close(h, expected, rtol=0, atol=1e-5)
     h.sum().backward()
