@@ -41,6 +41,11 @@ export function answers(data, { rung, at, output }) {
   };
 }
 
+// The longest time that the axis must hold: what takes eight copies or more leaves it by an arrow.
+export const longest = ({ bars, copy }) => Math.max(...bars.flatMap((bar) =>
+  [bar.counted, ...[bar.touched, bar.fresh].map((entry) => entry?.ms ?? 0)
+    .filter((ms) => ms < 8 * copy)]));
+
 export const times = (v) => (v >= 100 ? String(Math.round(v)) : v.toPrecision(v < 10 ? 2 : 3));
 export const whole = (v) => String(Math.round(v)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 
@@ -63,7 +68,8 @@ function beyond({ chosen: { copies, touched, name } }) {
   if (rest < 0.8) return "That is less than counted: part of the arrays was still in a cache.";
   if (rest < 1.35) return "The bytes explain the time.";
   if (touched.faults > 100) {
-    return `The rest: one thread, and ${whole(touched.faults)} page faults for arrays in between.`;
+    return "The rest: one thread, and arrays in between that are fresh in every call, with "
+      + `${whole(touched.faults)} page faults.`;
   }
   return ["fused", "streamed"].includes(name) ? "The rest is arithmetic, and threads that wait for each other."
     : "The rest: one thread, and its arithmetic.";
@@ -111,6 +117,12 @@ export function thick({ x, wide }, from, to) {
     + `V${from}Z`;
 }
 
+// Words in lines of a number of letters; a longer word has a line of its own.
+export const wrapped = (text, letters) => text.split(" ").reduce((lines, word) => {
+  const longer = `${lines.at(-1)} ${word}`.trim();
+  return longer.length <= letters ? [...lines.slice(0, -1), longer] : [...lines, word];
+}, [""]).filter(Boolean);
+
 // What an array is called: x, its squares, x divided by its RMS, y.
 export const symbol = (array) => ({ squares: "x²", xhat: "x\u0302" }[array] ?? array);
 
@@ -157,7 +169,7 @@ export function flow({ core, svg, box }) {
     });
     steps.selectAll("text").data(found).join("text").attr("class", "rmsn-label is-small")
       .attr("text-anchor", "middle").each(function wrap({ name: text, from, to }) {
-        const lines = text.length * 6.4 > to - from + 14 ? text.split(" ") : [text];
+        const lines = wrapped(text, (to - from + (isNarrow ? 8 : 22)) / 6.4);
         this.replaceChildren(...lines.map((line, i) => {
           const part = document.createElementNS("http://www.w3.org/2000/svg", "tspan");
           part.setAttribute("x", (from + to) / 2);
@@ -177,8 +189,8 @@ export function faults({ core, svg, box: { left, right, faultsAt: y } }) {
   return ({ recorded }) => {
     const most = Math.floor((right - left) / 9);
     const count = Math.min(most, Math.ceil(recorded.faults / 1000));
-    core.say(label.node(), recorded.faults === 0 ? "page faults: none"
-      : `page faults: ${whole(recorded.faults)}${count ? ", a square is up to 1000" : ""}`);
+    core.say(label.node(), recorded.faults === 0 ? "page faults in a call: none"
+      : `page faults in a call: ${whole(recorded.faults)} (a square: up to 1000)`);
     core.put(group.selectAll("rect").data(Array.from({ length: count }, (_, i) => i)).join("rect"), {
       x: (i) => left + 9 * i, y: () => y + 7, width: () => 7, height: () => 7,
       "class": () => "rmsn-page",

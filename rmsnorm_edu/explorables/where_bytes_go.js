@@ -44,8 +44,8 @@ function render({ model, el, d3, core }) {
 }
 
 const ideas = (set, shapes) => [
-  ["The whole arrays of NumPy", { rung: "numpy", output: "touched" }],
   ["Blocks: the cache does the rest", { rung: "blocked", output: "touched" }],
+  ["Streamed: written past the cache", { rung: "streamed", output: "touched" }],
   ["Fresh memory", { rung: "copy", output: "fresh", shape: shapes.at(-1).join("x") }],
 ].map(([text, state]) => [text, () => set(state)]);
 
@@ -138,7 +138,7 @@ function layout(width) {
 
 function bars({ d3, core, svg, box, choose }) {
   const { right, bars: top, isNarrow } = box;
-  const [left, end] = [isNarrow ? 56 : 64, right - 54];
+  const [left, end] = [70, right - 54];
   const x = d3.scaleLinear().range([left, end]).clamp(true);
   core.words(svg, 0, top, isNarrow
     ? [["", "counted"], ["is-ink", "◆ recorded"], ["", "◇ fresh"]]
@@ -158,9 +158,7 @@ function bars({ d3, core, svg, box, choose }) {
     .attr("transform", `translate(0,${top + 14 + 7 * ROW})`);
   core.words(svg, end, top + 7 * ROW + 52, [["", "milliseconds"]]).attr("text-anchor", "end");
   return (last) => {
-    const known = last.bars.filter(({ name }) => name !== "loop").flatMap((bar) =>
-      [bar.counted, bar.touched?.ms ?? 0, bar.fresh?.ms ?? 0]);
-    x.domain([0, 1.04 * Math.max(...known)]);
+    x.domain([0, 1.04 * core.longest(last)]);
     const bar = (name) => last.bars.find((found) => found.name === name);
     const isOwn = (name) => (name === last.rung ? " is-own" : "");
     core.put(grounds, { "class": (name) => `rmsn-row${isOwn(name)}` });

@@ -76,7 +76,7 @@ def test_the_ladder_does_what_its_buttons_promise(alone):
     said = found.locator("output.rmsn-finding")
     for button, state, finding in [
         ("Blocks: the cache", ("blocked", "written before"), "as in a copy; 3 more in the cache"),
-        ("The whole arrays", ("numpy", "written before"), "10 passes over the memory"),
+        ("Streamed", ("streamed", "written before"), "2 passes over the memory, 0.67 times"),
         ("Fresh memory", ("copy", "fresh memory"), "filled it with zeros"),
         ("Reset", ("numpy", "written before"), "10 passes over the memory"),
     ]:

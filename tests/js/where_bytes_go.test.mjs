@@ -36,7 +36,7 @@ test("what is not recorded for fresh memory is shown as it was recorded", () => 
 test("the finding says what explains the time", () => {
   assert.match(said("copy"), /the program asks for two: .* \(write-allocate\)\.$/);
   assert.match(said("loop"), /moves no more than a copy, and takes 2048 times as long\. Python/);
-  assert.match(said("numpy"), /3\.3 times those of a copy\. Recorded: 10\.0 times the copy’s time\. The rest: one thread, and 1\u2009152 page faults/);
+  assert.match(said("numpy"), /3\.3 times those of a copy\. Recorded: 10\.0 times the copy’s time\. The rest: .* fresh in every call, with 1\u2009152 page faults/);
   assert.match(said("einsum"), /^6 passes over the memory, 2\.0 times .* The bytes explain the time\.$/);
   assert.match(said("blocked"), /as in a copy; 3 more in the cache\. .* The rest: one thread, and its/);
   assert.match(said("fused"), /Recorded: 1\.2 times the copy’s time\. The bytes explain the time\.$/);
@@ -74,4 +74,21 @@ test("numbers and names", () => {
   assert.deepEqual([0.99, 1.2, 12.94, 949.3].map(streams.times), ["0.99", "1.2", "12.9", "949"]);
   assert.deepEqual(["x", "y", "squares", "xhat"].map(streams.symbol), ["x", "y", "x²", "x\u0302"]);
   assert.equal(streams.colourOf("squares"), "is-between");
+});
+
+test("the axis holds what takes less than eight copies, and every counted bar", () => {
+  const last = at("numpy");
+  const most = streams.longest(last);
+  for (const { counted, touched, fresh } of last.bars) {
+    assert.ok(counted <= most);
+    for (const entry of [touched, fresh]) {
+      assert.ok(!entry || entry.ms <= most || entry.ms >= 8 * last.copy);
+    }
+  }
+});
+
+test("the name of a step breaks between words only", () => {
+  assert.deepEqual(streams.wrapped("sum the squares", 20), ["sum the squares"]);
+  assert.deepEqual(streams.wrapped("sum the squares", 9), ["sum the", "squares"]);
+  assert.deepEqual(streams.wrapped("sum the squares", 2), ["sum", "the", "squares"]);
 });
