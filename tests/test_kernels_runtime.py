@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -110,3 +111,24 @@ def test_tuning_refuses_what_the_norm_refuses() -> None:
     for words in ({"eps": -1.0}, {"casting": "keras"}, {"weight_offset": math.nan}):
         with pytest.raises(ValueError, match=next(iter(words))):
             kernels.tune(x, **words)
+
+
+def _doors():
+    x, w, rstd = uneven(3, 5), gains(5), torch.ones(3)
+    forth, back, add = forward.forward, kernels.backward.backward, kernels.fused_add
+    return {
+        "x has shape (3, 5, 1)": lambda: forth(x[..., None], w),
+        "x has dtype torch.int32": lambda: forth(x.int(), w),
+        "weight has shape (2,), x (3, 5): give weight the shape (5,)": lambda: forth(x, w[:2]),
+        "bias has shape (4,)": lambda: forth(x, w, w[:4]),
+        "dy has shape (2, 5)": lambda: back(x[:2], x, w, rstd),
+        "rstd has shape (2,), x (3, 5): give rstd the shape (3,)": lambda: back(x, x, w, rstd[:2]),
+        "residual has shape (3, 4)": lambda: add.forward(x, x[:, :4], w),
+        "dh has shape (1, 5), h (3, 5)": lambda: add.backward(x, x[:1], x, w, rstd),
+    }
+
+
+@pytest.mark.parametrize("words", list(_doors()))
+def test_a_host_reads_no_memory_beyond_its_arguments(words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        _doors()[words]()

@@ -1,6 +1,7 @@
 """The tensors that the kernels accept; anything else raises an error that says the fix."""
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 
 import torch
@@ -34,6 +35,27 @@ def checked_twin(a: Tensor, x: Tensor, name: str) -> None:
     _checked_beside(a, x, name, tuple(x.shape))
 
 
+def checked_matrix(
+    x: Tensor, twins: Mapping[str, Tensor], vectors: Mapping[str, Tensor | None], name: str = "x"
+) -> None:
+    """What a kernel's host takes: x (rows, d), `twins` of its shape, `vectors` of d features.
+
+    The vector "rstd" has one number for each row. A kernel itself would read beyond a short one.
+    """
+    checked_rows(x, name)
+    if x.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; give (rows, d), {name}.flatten(0, -2)"
+        )
+    for twin, a in twins.items():
+        _checked_float(a, twin)
+        _checked_beside(a, x, twin, tuple(x.shape), name)
+    for key, vector in vectors.items():
+        if vector is not None:
+            _checked_float(vector, key)
+            _checked_beside(vector, x, key, (x.shape[key != "rstd"],), name)
+
+
 def checked_offset(offset: float) -> float:
     """A finite number that is added to the weight."""
     if isinstance(offset, bool) or not isinstance(offset, Real):
@@ -60,13 +82,16 @@ def _checked_float(x: Tensor, name: str) -> None:
         )
 
 
-def _checked_beside(a: Tensor, x: Tensor, name: str, shape: tuple[int, ...]) -> None:
+def _checked_beside(
+    a: Tensor, x: Tensor, name: str, shape: tuple[int, ...], beside: str = "x"
+) -> None:
     if tuple(a.shape) != shape:
         raise ValueError(
-            f"{name} has shape {tuple(a.shape)}, x {tuple(x.shape)}: give {name} the shape {shape}"
+            f"{name} has shape {tuple(a.shape)}, {beside} {tuple(x.shape)}: "
+            f"give {name} the shape {shape}"
         )
     if a.device != x.device:
         raise ValueError(
-            f"{name} is on {a.device}, x on {x.device}: "
-            f"give both on one, for example {name}.to(x.device)"
+            f"{name} is on {a.device}, {beside} on {x.device}: "
+            f"give both on one, for example {name}.to({beside}.device)"
         )

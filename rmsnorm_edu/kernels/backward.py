@@ -14,7 +14,8 @@ from torch import Tensor
 
 from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels._choice import Launch, next_power_of_2
-from rmsnorm_edu.kernels._runtime import checked_device, launch, processors, tl, triton
+from rmsnorm_edu.kernels._inputs import checked_matrix
+from rmsnorm_edu.kernels._runtime import launch, processors, tl, triton
 from rmsnorm_edu.kernels.backward_long import dweight_tiles, dx_long
 
 
@@ -187,12 +188,11 @@ def backward(
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """(dx, dweight, dbias) for dy and x (rows, d) in any strides, weight (d,), rstd (rows,).
 
-    dx (rows, d) has x's type, dweight weight's, dbias rstd's (the caller rounds it to the bias's);
-    a sum that is not wanted is None. `rung` names a rung of `RUNGS` ("dx_only" gives no sums);
-    None takes the table's, by d and type alone, so that a row's dx has the same bits in any batch.
-    On one kind of device the sums have the same bits in every run. ValueError for another rung.
+    dx has x's type, dweight weight's, dbias rstd's; a sum that is not wanted is None. `rung` names
+    a rung of `RUNGS` ("dx_only" gives no sums); None takes the table's, by d and type alone, so
+    that a row's dx has the same bits in any batch. Errors as `forward.forward`.
     """
-    checked_device(x)
+    checked_matrix(x, {"dy": dy}, {"weight": weight, "rstd": rstd})
     rows, d = x.shape
     plan = chosen(d, rstd.dtype, rung)
     dx = torch.empty(rows, d, dtype=x.dtype, device=x.device)

@@ -15,7 +15,8 @@ from torch import Tensor
 from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels import _choice
 from rmsnorm_edu.kernels._choice import Flags, Launch
-from rmsnorm_edu.kernels._runtime import checked_device, launch, processors, tl, triton
+from rmsnorm_edu.kernels._inputs import checked_matrix
+from rmsnorm_edu.kernels._runtime import launch, processors, tl, triton
 
 Vector = Tensor | None
 
@@ -194,10 +195,10 @@ def forward(
     Statistics and products are float32, for float64 rows float64; so is rstd. "torch" and
     "gemma" round once, to x's type; "llama" rounds x · rstd to x's type and returns the common
     type of x and weight. The gain is weight_offset + weight. `rung` is a name in `RUNGS`; None
-    takes the table's, by d, types and flags. Raises ValueError for an unknown word, and for a
-    rung whose block cannot hold d columns.
+    takes the table's, by d, types and flags. Raises ValueError for an unknown word, for a rung
+    whose block cannot hold d columns, and for other shapes, TypeError for other types.
     """
-    checked_device(x)
+    checked_matrix(x, {}, {"weight": weight, "bias": bias})
     flags = Flags(weight is not None, bias is not None, casting, weight_offset)
     plan = chosen(x.shape[1], x.dtype, flags, rung)
     return run(plan, flags, x, weight, bias, eps)

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from rmsnorm_edu.kernels import backward as _backward
 from rmsnorm_edu.kernels._choice import Flags, Launch, next_power_of_2
-from rmsnorm_edu.kernels._runtime import checked_device, launch, tl, triton
+from rmsnorm_edu.kernels._inputs import checked_matrix
+from rmsnorm_edu.kernels._runtime import launch, tl, triton
 from rmsnorm_edu.kernels.forward import computing_type, output_type
 
 
@@ -193,7 +194,7 @@ def forward(
 
     h = x + residual in their type, y and rstd as `forward.forward` makes them of h.
     """
-    checked_device(x)
+    checked_matrix(x, {"residual": residual}, {"weight": weight})
     rows, d = x.shape
     flags = Flags(weight is not None, False, casting, weight_offset).constants()
     plan = chosen(d, computing_type(x), "add_rows", "add_long")
@@ -226,7 +227,7 @@ def backward(
 
     dx is the gradient of x and of residual, in h's type.
     """
-    checked_device(h)
+    checked_matrix(h, {"dy": dy, "dh": dh}, {"weight": weight, "rstd": rstd}, "h")
     rows, d = h.shape
     plan = chosen(d, rstd.dtype, "add_rows_backward", "add_long_backward")
     dx = torch.empty(rows, d, dtype=h.dtype, device=h.device)
