@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import config, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Floats = NDArray[Any]
+if getattr(config, "DISABLE_JIT", 0):  # the loops would run in Python, hours long
+    raise ImportError("NUMBA_DISABLE_JIT is set, and the fused rung is compiled: start without it")
 LINE = 64  # bytes that cross between memory and cache at once
 BYTES = 128  # of one accumulator: four vectors of 32 bytes, which the processor adds side by side
 

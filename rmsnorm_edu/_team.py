@@ -3,9 +3,10 @@
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
-_pools: dict[int, ThreadPoolExecutor] = {}  # by number of helpers
+_pool: ThreadPoolExecutor | None = None
+_size = 0  # how many threads the pool has at most
 _lock = threading.Lock()
 
 
@@ -29,7 +30,7 @@ def run(work: Callable[[int, int], None], count: int, size: int, threads: int) -
             work(start, min(count, start + size))
 
     helpers = min(threads, -(-count // size)) - 1
-    pending = [_pool(helpers).submit(take) for _ in range(helpers)]
+    pending = _submitted(take, helpers)
     try:
         take()
     finally:
@@ -38,18 +39,30 @@ def run(work: Callable[[int, int], None], count: int, size: int, threads: int) -
                 each.result()
 
 
-def _pool(helpers: int) -> ThreadPoolExecutor:
+def _submitted(task: Callable[[], None], times: int) -> list[Future[None]]:
+    """`task`, handed to other threads; to fewer where the system has no more of them to give."""
+    pending = []
+    try:
+        for _ in range(times):
+            pending.append(_pool_of(times).submit(task))
+    except RuntimeError:  # or Python is about to end, and starts none: the caller does it all
+        pass
+    return pending
+
+
+def _pool_of(helpers: int) -> ThreadPoolExecutor:
+    """The pool, with room for `helpers`; a smaller one that nobody uses ends its threads itself."""
+    global _pool, _size
     with _lock:
-        if helpers not in _pools:
-            _pools[helpers] = ThreadPoolExecutor(helpers, "rmsnorm_edu")
-        return _pools[helpers]
+        if _pool is None or helpers > _size:
+            _pool, _size = ThreadPoolExecutor(helpers, "rmsnorm_edu"), helpers
+        return _pool
 
 
 def _forget() -> None:
     """A forked child has none of its parent's threads, and perhaps a lock that nobody opens."""
-    global _lock
-    _lock = threading.Lock()
-    _pools.clear()
+    global _lock, _pool
+    _lock, _pool = threading.Lock(), None
 
 
 if hasattr(os, "register_at_fork"):

@@ -119,3 +119,12 @@ def test_bytes_of_the_rungs() -> None:
     assert total["einsum"] == 6 * 60  # 3 reads, 2 writes, the second into what was read
     with pytest.raises(ValueError, match="no rung 'magic'; there are: copy, loop"):
         cpu_ladder.traffic("magic", 1, 1)
+
+
+def test_what_python_is_asked_for_is_checked_here(monkeypatch) -> None:
+    """Before a process is started, which would end in a traceback."""
+    with pytest.raises(ValueError, match=r"give \(rows, features\), like \(8192, 4096\)"):
+        cpu.bench((3, 4, 5), repeats=1)
+    monkeypatch.setattr(cpu, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'pip install "rmsnorm_edu\[torch\]"'):
+        cpu.bench((3, 4), repeats=1)

@@ -222,6 +222,15 @@ def test_without_numba_the_error_says_what_to_install(monkeypatch) -> None:
     assert fused_cpu.blocked(X, vector(8)).shape == X.shape  # needs none
 
 
+def test_without_a_compiler_there_are_no_loops(monkeypatch) -> None:
+    """They would run in Python for hours."""
+    monkeypatch.delitem(sys.modules, "rmsnorm_edu._fused_kernels", raising=False)
+    monkeypatch.delattr("rmsnorm_edu._fused_kernels", raising=False)
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    with pytest.raises(ImportError, match=r"NUMBA_DISABLE_JIT is set.*start without it"):
+        fused_cpu.rms_norm(X)
+
+
 def test_many_threads_of_python_at_once() -> None:
     x, weight = matrix(700, 33), vector(33)
     expected = fused_cpu.rms_norm(x, weight)
@@ -242,11 +251,6 @@ def test_many_threads_of_python_at_once() -> None:
 
 FORK = """
 import os, threading
-import os
-import subprocess
-import sys
-import threading
-
 import numpy as np
 from rmsnorm_edu import fused_cpu
 
@@ -274,3 +278,17 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
 
     with pytest.raises(KeyError):
         _team.run(work, 10, 2, 3)
+
+
+def test_there_is_one_pool_and_the_caller_can_do_without(monkeypatch) -> None:
+    """Python starts no thread when it is about to end, the system none beyond a limit."""
+    pool = _team._pool_of(9)
+    assert pool is _team._pool_of(9) is _team._pool_of(2)
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(_team.ThreadPoolExecutor, "submit", refuse)
+    done: list[int] = []
+    _team.run(lambda start, stop: done.extend(range(start, stop)), 10, 3, 4)
+    assert done == list(range(10))

@@ -74,6 +74,24 @@ def test_numba_in_any_layout_writes_nothing_of_the_callers() -> None:
     rms_norm(rows, w, backend="numba").sum().backward()  # an upstream gradient of one number
 
 
+@pytest.mark.parametrize("backend", FAST)
+def test_a_minus_that_torch_keeps_in_mind_and_another_default_device(backend: str) -> None:
+    """The imaginary part of a conjugate has the memory of its opposite."""
+    x, dy, w = (
+        torch.complex(torch.zeros(n, dtype=torch.double), t.reshape(n)).conj().imag.view(t.shape)
+        for t in (uneven(3, 20), uneven(3, 20, seed=1), gains(20))
+        for n in (t.numel(),)
+    )
+    assert x.is_neg()
+    wanted = derived(*(t.resolve_neg() for t in (x, dy)), (w.resolve_neg(),), backend="eager")
+    with torch.device("meta"):
+        got = derived(x, dy, (w,), backend=backend)
+        plain = derived(*(t.resolve_neg() for t in (x, dy)), (w.resolve_neg(),), backend=backend)
+    for found in (got, plain):
+        for a, b in zip(found, wanted, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.usefixtures("exact")
 def test_auto_takes_numba_for_large_rows_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = uneven(8, 100).float(), gains(100).float()
@@ -143,6 +161,8 @@ def test_the_kernels_compute_each_convention_that_they_know() -> None:
                 assert got.dtype == wanted.dtype
                 ulp = torch.finfo(min(x_type, got.dtype, key=lambda t: t.itemsize)).eps
                 torch.testing.assert_close(got, wanted, rtol=3 * ulp, atol=1e-6)
+    gemma, x, w = Rule(conventions.get("gemma"), 1e-6, 37), uneven(2, 37), gains(37)
+    assert _backends.casting(gemma, x, w.float(), None) is None  # 1 + weight is float32 in it
     assert {"torch", "llama", "gemma", "t5", "qwen3_next", "mlx", "keras", "vllm"} <= known
     assert not known & {"paper_torch", "paper_tensorflow", "flax", "ggml", "x_transformers"}
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from rmsnorm_edu import _team
@@ -107,6 +108,10 @@ def parsed_shape(text: str) -> list[int]:
 def _plan(
     shape: Sequence[int], dtype: str, repeats: int, methods: Sequence[str], threads: int | None
 ) -> dict[str, Any]:
+    if len(shape) != 2:
+        raise ValueError(f"shape {shape}: give (rows, features), like (8192, 4096)")
+    if find_spec("torch") is None:
+        raise ImportError('the copy is torch\'s: pip install "rmsnorm_edu[torch]"')
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise ValueError(f"no method {unknown[0]!r}; there are: {', '.join(METHODS)}")

@@ -131,6 +131,8 @@ def casting(rule: Rule, x: Tensor, weight: Vector, bias: Vector) -> str | None:
         return None
     if torch.float64 in vectors and wide != torch.float64:
         return None
+    if weight is not None and c.gain_offset and _arithmetic.computing_type(weight.dtype) != wide:
+        return None  # the kernels add it in x's type, plain operations in the weight's
     halves = {"gain"} if weight is not None and weight.dtype.itemsize == 2 else set()
     if set(c.rounds) & (halves if x.dtype == wide else {*c.rounds} - {"xhat"}):
         return None
@@ -142,12 +144,16 @@ def casting(rule: Rule, x: Tensor, weight: Vector, bias: Vector) -> str | None:
 
 
 def are_plain(*tensors: Vector) -> bool:
-    """Whether each has memory of its own: no subclass (but Parameter), no batch of a transform."""
+    """Whether the memory of each holds its numbers.
+
+    It does not in a subclass (but Parameter), a batch of a transform, and the imaginary part of a
+    conjugate, whose minus torch keeps in mind.
+    """
     return all(_is_plain(t) for t in tensors if t is not None)
 
 
 def _is_plain(t: Tensor) -> bool:
-    if type(t) not in (Tensor, torch.nn.Parameter):
+    if type(t) not in (Tensor, torch.nn.Parameter) or t.is_neg():
         return False
     try:
         t.data_ptr()

@@ -54,7 +54,7 @@ def has_torchs_bits(dtype: torch.dtype) -> bool:
 
 
 def _forward(x: Tensor, gain: Vector, bias: Vector, eps: float) -> Tensor:
-    y = torch.empty(x.shape, dtype=x.dtype)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     threads = torch.get_num_threads()
     fused_cpu.rms_norm(
         _array(x), _or_none(gain), _or_none(bias), eps=eps, out=y.numpy(), threads=threads
@@ -64,7 +64,7 @@ def _forward(x: Tensor, gain: Vector, bias: Vector, eps: float) -> Tensor:
 
 def _backward(dy: Tensor, x: Tensor, gain: Vector, eps: float) -> tuple[Tensor, Tensor]:
     """dx, dgain; without a gain (0,)."""
-    dx = torch.empty(x.shape, dtype=x.dtype)
+    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     threads = torch.get_num_threads()
     _, dgain = fused_cpu.rms_norm_vjp(
         _array(dy), _array(x), _or_none(gain), eps=eps, out=dx.numpy(), threads=threads
