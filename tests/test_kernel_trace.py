@@ -35,8 +35,9 @@ def recorded():
     """All of them in one child: to import torch takes longer than to record."""
     one_row = {"operation": "forward", "rows": ROWS, "d": D, "rung": "one_row"}
     many = {"operation": "forward", "rows": 8, "d": 100, "dtype": "float16", "keep": False}
-    found = trace.record_all([one_row, one_row, many])
-    return dict(zip(("first", "again", "many"), found, strict=True))
+    loop = {"rows": ROWS, "d": 100, "rung": "long_row", "constants": {"long_row": {"BLOCK": 32}}}
+    found = trace.record_all([one_row, one_row, many, {"operation": "forward", **loop}])
+    return dict(zip(("first", "again", "many", "loop"), found, strict=True))
 
 
 @pytest.fixture
@@ -126,3 +127,11 @@ def test_what_fails_in_the_child_is_said_here():
         trace.run(readers, (2,), x, x.clone(), 4, 1e-6, BLOCK=6)
     with pytest.raises(ValueError, match="sideways"):
         trace.record("sideways", rows=2, d=4)
+
+
+@pytest.mark.equation("long-row-bytes")
+def test_a_loop_asks_for_its_rows_twice(recorded):
+    found = recorded["loop"].count()
+    moved = {item: size for item, size in found.items() if item.startswith(("read", "write"))}
+    moved["read weight"] //= found["programs"]
+    assert sum(moved.values()) == 3 * ROWS * 100 * 4 + 100 * 4 + ROWS * 4

@@ -10,7 +10,6 @@ from dialects import of
 from tensors import TYPES, gains, uneven
 
 from rmsnorm_edu import conventions, precision
-from rmsnorm_edu.kernels import trace
 from rmsnorm_edu.kernels._choice import forward_table
 from rmsnorm_edu.kernels._runtime import INTERPRETED, default_device
 from rmsnorm_edu.kernels.forward import RUNGS, forward
@@ -201,12 +200,3 @@ def test_table_covers_every_length_without_looking_at_a_batch(dtype: torch.dtype
             assert block >= d or rung == "long_row"
             assert block * max(4, dtype.itemsize) <= 2**16
             assert warps in (1, 2, 4, 8, 16) or (rung == "long_row" and warps == 32)
-
-
-@pytest.mark.equation("long-row-bytes")
-def test_a_loop_asks_for_its_rows_twice() -> None:
-    shape = {"rows": 3, "d": 100, "rung": "long_row", "constants": {"long_row": {"BLOCK": 32}}}
-    found = trace.count("forward", **shape)
-    moved = {item: size for item, size in found.items() if item.startswith(("read", "write"))}
-    moved["read weight"] //= found["programs"]
-    assert sum(moved.values()) == 3 * 3 * 100 * 4 + 100 * 4 + 3 * 4

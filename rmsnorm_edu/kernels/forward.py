@@ -141,7 +141,7 @@ def pipelined(
 ):  # fmt: skip
     """v4: a program stays, and asks for its next row early.
 
-    Changed: few programs walk down the rows, loading STAGES ahead.
+    Changed: few programs walk down the rows, STAGES - 1 loads ahead.
     Buys: loads during sum and store; the weight once a program.
     Costs: shared memory for these rows; before sm_80 no load ahead.
     """
