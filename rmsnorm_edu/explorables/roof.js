@@ -108,8 +108,8 @@ function waiting({ chosen, hardware: { name, flops: rates, bandwidth }, dtype })
   const units = dtype !== "float32" && rates[dtype]
     ? `, and ${flop(rates[dtype] / bandwidth)} on its matrix units` : "";
   return `While a byte arrives, the ${name} could do ${flop(rate / bandwidth)} float32 flop${units}. `
-    + `This norm has ${flop(chosen.x)} for it: at least ${percent(1 - chosen.x * bandwidth / rate)} `
-    + "of the arithmetic waits for memory.";
+    + `This norm asks for ${flop(chosen.x)}: its arithmetic waits for memory at least `
+    + `${percent(1 - chosen.x * bandwidth / rate)} of the time.`;
 }
 
 // What the state means; its numbers stand in the equation.

@@ -72,9 +72,12 @@ function row({ core, svg, box: { left, right, isNarrow }, data, choose, top }) {
       "class": () => "rmsn-point is-own",
     });
     const [point, ...more] = bar.points;
-    const isFree = point && !more.length && x(point.seconds) > x(bar.floor) + 8
-      && x(point.seconds) < right - 76;
-    core.put(beside, { x: () => (isFree ? x(point.seconds) + 11 : left) });
+    const [at, end] = [point && !more.length ? x(point.seconds) : 0, x(bar.floor)];
+    const isLast = at > right - 76; // there is room before the point only
+    const isFree = at > end + (isLast ? 76 : 8);
+    core.put(beside, {
+      x: () => (isLast ? at - 11 : at + 11), "text-anchor": () => (isLast ? "end" : "start"),
+    });
     core.say(beside.node(), isFree ? "reported" : "");
   };
 }

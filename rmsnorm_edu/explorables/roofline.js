@@ -1,5 +1,5 @@
 // "Roofline": what a norm computes for each byte that it moves, under the roof of a chip.
-const [X, Y] = [[0.04, 1500], [1e8, 1e16]]; // flop/byte, flop/s
+const [X, Y] = [[0.02, 1500], [1e8, 1e16]]; // flop/byte, flop/s
 const TITLE = "No norm reaches the flat part of the roof.";
 const EQUATION = `<span><i>I</i></span><span>= <span data-slot="flops"></span> /
     <span data-slot="bytes"></span> = <b data-slot="x"></b></span>
@@ -49,7 +49,7 @@ const BASE = { chip: "H100", dtype: "bfloat16", rows: 8192, n: 4096, programs: 0
 const ideas = (set) => [
   ["Each operation apart", { ...BASE, operation: "forward_unfused" }],
   ["One row", { ...BASE, operation: "forward", rows: 1 }],
-  ["1056 partial sums", { ...BASE, operation: "backward", rows: 4096, programs: 1056 }],
+  ["A program for each row", { ...BASE, operation: "backward", rows: 512, programs: 528 }],
 ].map(([text, state]) => [text, () => set(state)]);
 
 // A slider over a list of values.
@@ -101,9 +101,9 @@ function build({ model, el, core, data }) {
     core.node("p", { class: "rmsn-title" }, TITLE),
     picture,
     core.node("div", { class: "rmsn-told" }, equation, said),
-    ...Object.values(chosen).slice(0, 2).map((c) => c.el),
+    chosen.family.el, core.node("div", { class: "rmsn-both" }, chosen.way.el, chosen.dtype.el),
     core.node("div", { class: "rmsn-sliders" }, ...ranges.map(([, made]) => made.el)),
-    ...Object.values(chosen).slice(2).map((c) => c.el),
+    chosen.chip.el,
     core.tries(ideas(set), () => set(start)),
     table.el));
   const ways = [...chosen.way.el.querySelectorAll("button")];
@@ -163,7 +163,7 @@ function draw({ d3, core, width, data, choose, now }) {
   const box = layout(d3, width);
   const svg = core.picture(d3, width, box.height,
     "Attainable flop/s by flop for each byte, both on logarithmic axes, and the bytes as bars");
-  backdrop({ d3, core, svg, box, data });
+  backdrop({ d3, core, svg, box });
   const parts = [
     roofs({ core, svg, box }), points({ core, svg, box }),
     marker({ d3, core, svg, box, choose, now, count: Object.keys(data.passes).length }),
@@ -181,7 +181,7 @@ function layout(d3, width) {
   };
 }
 
-function backdrop({ d3, core, svg, box: { left, right, top, tall, bottom, x, y }, data }) {
+function backdrop({ d3, core, svg, box: { left, right, bottom, x, y } }) {
   const named = { 1e9: "1 Gflop/s", 1e12: "1 Tflop/s", 1e15: "1 Pflop/s" };
   core.hairlines(d3, svg, { y, ticks: [1e9, 1e12, 1e15], left, right, format: (v) => named[v] })
     .selectAll("text").attr("x", 0).attr("dy", "-0.4em").attr("text-anchor", "start");
@@ -193,11 +193,6 @@ function backdrop({ d3, core, svg, box: { left, right, top, tall, bottom, x, y }
   core.words(svg, 0, 12, [["", "The most flop/s that a chip allows (log axis)"]]);
   core.words(svg, right, bottom + 38, [["", "I, flop for each byte moved (log axis)"]])
     .attr("text-anchor", "end");
-  const clip = svg.append("svg").attr("class", "rmsn-clip").attr("x", left).attr("y", top)
-    .attr("width", right - left).attr("height", tall).attr("aria-hidden", "true");
-  clip.selectAll("path").data(Object.values(data.chips)).join("path").attr("class", "rmsn-hair")
-    .attr("d", ({ bandwidth }) =>
-      `M0,${y(bandwidth * X[0]) - top}L${right - left},${y(bandwidth * X[1]) - top}`);
 }
 
 // The chosen chip: its slope, the flat part of the type, and that of float32, where norms compute.
@@ -262,8 +257,7 @@ function marker({ d3, core, svg, box, count, choose, now }) {
     .attr("pointer-events", "none");
   const gap = group.append("g").attr("pointer-events", "none");
   const far = gap.append("path").attr("class", "rmsn-gap");
-  const times = gap.append("text").attr("class", "rmsn-label is-small rmsn-halo")
-    .attr("text-anchor", "end");
+  const times = gap.append("text").attr("class", "rmsn-label is-small rmsn-halo");
   return (last) => {
     const { all, chosen, hardware, dtype, family, operation } = last;
     core.put(stem, { transform: () => `translate(${x(chosen.x)},0)` });
@@ -279,10 +273,11 @@ function marker({ d3, core, svg, box, count, choose, now }) {
     core.say(label.node(), `${core.flop(chosen.x)} flop/byte`);
     const top = Math.min(core.peak(hardware, "float32"), core.peak(hardware, dtype));
     const [low, high] = [y(core.roof(hardware, dtype, chosen.x)), top < Infinity ? y(top) : 0];
+    const ridge = x(top / hardware.bandwidth); // the words end before it
     core.put(gap, { visibility: () => (high ? "visible" : "hidden") });
-    core.put(far, { d: () => `M${x(chosen.x) - 4},${low - 9}V${high}H${x(top / hardware.bandwidth)}` });
-    core.put(times, { x: () => x(chosen.x) - 10, y: () => (low + high) / 2 + 2 });
-    core.say(times.node(), `× ${core.flop(top / hardware.bandwidth / chosen.x)}`);
+    core.put(far, { d: () => `M${x(chosen.x) - 4},${low - 9}V${high}H${ridge}` });
+    core.put(times, { x: () => Math.min(x(chosen.x) + 6, ridge - 100), y: () => high - 6 });
+    core.say(times.node(), `${core.flop(top / hardware.bandwidth / chosen.x)} times below`);
     core.put(group, {
       "aria-valuenow": () => all.indexOf(chosen),
       "aria-valuetext": () => `${family.label}, ${last.way}: ${core.flop(chosen.x)} flop a byte, at `

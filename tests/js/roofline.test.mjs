@@ -94,8 +94,8 @@ test("the items in words; many passes are only counted", () => {
 });
 
 test("the finding says the consequence", () => {
-  assert.match(said({}), /could do 20\.0 float32 flop, and 295 on its matrix units\. This norm has 1\.00/);
-  assert.match(said({ dtype: "float32" }), /could do 20\.0 float32 flop\. This norm has 0\.500 .* 98% of/);
+  assert.match(said({}), /could do 20\.0 float32 flop, and 295 on its matrix units\. This norm asks for 1\.00/);
+  assert.match(said({ dtype: "float32" }), /could do 20\.0 float32 flop\. This norm asks for 0\.500: .* 98% of/);
   assert.match(said({ chip: "B200" }), /No flop rate of the B200 is cited here, so its roof has no/);
   assert.match(said({ operation: "forward_unfused" }), /moves 10\.0 times the bytes of the fused kernel/);
   assert.match(said({ operation: "add_then_forward" }), /^With the addition apart, .* 1\.25 times/);
