@@ -63,7 +63,7 @@ function build({ model, el, core }) {
   const start = read(core, model);
   const set = (values) => core.change(model, values);
   const stage = node("div", { class: "rmsn-picture rmsn-ks" });
-  const said = node("output", { class: "rmsn-finding", "aria-live": "polite" });
+  const said = node("output", { class: "rmsn-finding rmsn-ks-said", "aria-live": "polite" });
   const controls = node("div", { class: "rmsn-ks-controls" });
   const table = core.hiddenTable("Memory and registers after this step");
   el.append(node("div", { class: "rmsn" },
@@ -157,7 +157,8 @@ function source(core, code, scene) {
     if (kernel !== scene.programs[program].kernel) write(scene.programs[program].kernel);
     lines.forEach((el, i) => core.attr(el, "class", i === line ? "is-now" : ""));
     const { offsetTop, offsetHeight } = lines[line];
-    code.scrollTop = offsetTop + offsetHeight / 2 - code.clientHeight / 2;
+    const middle = offsetTop + offsetHeight / 2 - code.clientHeight / 2;
+    code.scrollTop = 18 * Math.round(middle / 18); // whole lines
   };
 }
 
@@ -217,16 +218,23 @@ function arrays(core, bank, scene) {
     const rows = Array.from({ length: shape[0] }, (_, row) => [
       core.node("em", {}, row * shape[1]), ...cells.slice(row * shape[1], (row + 1) * shape[1])]);
     const el = core.node("div", {}, core.node("i", {}, core.node("b", {}, name),
-      ` ${shape.filter((n, i) => i || n > 1).join(" × ")} ${dtype} `, title),
+      ` ${shape.filter((n, i) => i || n > 1).join(" × ")} ${dtype}`, title),
       core.node("div", { class: "rmsn-ks-tile", style: `--columns: ${shape[1]}` }, ...rows.flat()));
     return { el, title, cells };
   });
-  bank.replaceChildren(core.node("i", {}, "Memory"), ...parts.map(({ el }) => el));
+  bank.replaceChildren(core.node("i", {}, "Memory; before a row, its first offset"),
+    ...parts.map(({ el }) => el), key(core));
   return (_, { memory }) => memory.forEach(({ values, states, read: got, written }, i) => {
     const bytes = [got && `${got} B read`, written && `${written} B written`].filter(Boolean);
-    core.say(parts[i].title, bytes.join(", "));
+    core.say(parts[i].title, bytes.map((text) => `, ${text}`).join(""));
     fill(core, parts[i].cells, values, states);
   });
 }
+
+// What the looks of a cell mean.
+const key = (core) => core.node("p", { class: "rmsn-ks-key" }, ...[["load", "read now"],
+  ["store", "written now"], ["was", "touched before"], ["masked", "masked"]].map(([state, text]) =>
+  core.node("span", {}, core.node("span", { class: "rmsn-ks-cell", "data-state": state }, "\u00a0"),
+    text)));
 
 export default { render };

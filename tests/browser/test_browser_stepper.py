@@ -20,7 +20,7 @@ def memory(found):
 
 
 def states(found, state):
-    return found.locator(f'.rmsn-ks-bank [data-state="{state}"]').count()
+    return found.locator(f'.rmsn-ks-bank > div [data-state="{state}"]').count()
 
 
 def at(found):
