@@ -29,7 +29,7 @@ def dx_only(
 
     Changed: the forward's one_row, with a second input dy, the saved rstd
     and one sum.
-    Buys: 3nds bytes, each of dy, x and dx once. rstd is read from memory.
+    Buys: each of dy, x and dx crosses once. rstd is read from memory.
     Costs: dweight is missing. It sums over all rows, a program sees one.
     """
     wide: tl.constexpr = rstd_ptr.dtype.element_ty
