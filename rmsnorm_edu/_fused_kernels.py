@@ -88,8 +88,9 @@ def _flush(sums: Floats, level: int, lanes: int) -> None:
 def _dot(a: Floats, b: Floats | None, sums: Floats) -> Any:
     """Σ aᵢbᵢ of two rows; Σ aᵢ² without a b.
 
-    `sums` holds four accumulators of BYTES each. A lane of the first adds up 16 terms before it is
-    emptied into the second, that one 16 of these, and so on: so a sum passes few roundings.
+    `sums` holds four accumulators of BYTES each. A lane of the first adds
+    up 16 terms before it is emptied into the second, that one 16 of these,
+    and so on: so a sum passes few roundings.
     """
     n = a.size
     lanes = sums.size // 4
@@ -98,10 +99,10 @@ def _dot(a: Floats, b: Floats | None, sums: Floats) -> Any:
     done = 0
     while done + 4 * lanes <= n:
         p = a[done : done + 4 * lanes]
-        q = p  # one pointer, and one load a term, where the compiler can see it
+        q = p  # one pointer: the compiler sees one load a term
         if b is not None:
             q = b[done : done + 4 * lanes]
-        for lane in range(lanes):  # the compiler makes vectors of this loop: no lane waits
+        for lane in range(lanes):  # made into vectors: no lane waits
             total = sums[lane]
             for step in range(4):
                 total += p[step * lanes + lane] * q[step * lanes + lane]
@@ -160,7 +161,8 @@ def forward(
 ) -> None:
     """y = x · rstd · weight + bias of the rows start … stop − 1.
 
-    y lies at `address` and is written past the cache; in the usual way if that is 0.
+    y lies at `address` and is written past the cache; in the usual way
+    if that is 0.
     """
     n, item = weight.size, weight.itemsize
     sums = np.empty(4 * (BYTES // item), weight.dtype)
@@ -170,7 +172,7 @@ def forward(
         row = x[r * x_row : r * x_row + n]
         out = y[r * y_row : r * y_row + n]
         rstd = one / np.sqrt(_dot(row, None, sums) / size + eps)
-        done = n  # in the usual way: all, or up to the first line that begins in the row
+        done = n  # in the usual way: all, or up to the row's first line
         if address:
             done = min(n, -(address + r * y_row * item) % LINE // item)
         for i in range(done):
@@ -203,7 +205,7 @@ def backward(
     start: int,
     stop: int,
 ) -> None:
-    """dx of the rows start … stop − 1, and their part of dweight, written to `part` (n,)."""
+    """dx of rows start … stop − 1; their share of dweight to `part` (n,)."""
     n = weight.size
     sums = np.empty(4 * (BYTES // weight.itemsize), weight.dtype)
     product = np.empty_like(weight)

@@ -48,7 +48,7 @@ def dweight_tiles(
     BLOCK: tl.constexpr, ROWS: tl.constexpr,
     HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
-    """Long rows, the sums: a tile of features and a chunk of rows a program.
+    """Long rows, the sums: a program has some features of a chunk of rows.
 
     Changed: the program sees some features of many rows; no row is whole
     anywhere.

@@ -89,7 +89,7 @@ def backward_op(
     has_bias: bool,
     weight_offset: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(dx, dweight, dbias), as `backward.backward`; (0,) for what there is not."""
+    """(dx, dweight, dbias); a tensor of shape (0,) for what is missing."""
     dx, dweight, dbias = _backward.backward(
         dy, x, weight, rstd, has_bias=has_bias, weight_offset=weight_offset
     )
@@ -114,7 +114,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 
 def _derive(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Vector, ...]:
-    """dx, dweight, dbias; in operations that have derivatives where those are asked for."""
+    """dx, dweight, dbias; differentiable where that is asked for."""
     x, weight, rstd = ctx.saved_tensors
     if torch.is_grad_enabled():
         dx, dweight, dbias = _plain.vjp(dy, x, weight, ctx.eps, ctx.weight_offset)
