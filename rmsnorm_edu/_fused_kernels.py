@@ -61,6 +61,22 @@ def _generate_store(typing: Any, values: Any, out: Any, index: Any) -> Any:
     return types.void(values, out, index), generated
 
 
+def _generate_ask(typing: Any, values: Any, index: Any) -> Any:
+    """Ask for the line of values[index], which may lie beyond the end: it is on its way then."""
+
+    def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte = ir.IntType(8).as_pointer()
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        builder.call(ask, [place, *(ir.Constant(number, k) for k in (0, 2, 1))])  # read, to L2
+        return context.get_dummy_value()
+
+    return types.void(values, index), generated
+
+
 def _generate_fence(typing: Any) -> Any:
     """Other threads see what was stored past the cache before they see what comes later."""
 
@@ -74,6 +90,7 @@ def _generate_fence(typing: Any) -> Any:
 _fma: Any = intrinsic(_generate_fma)
 _store_past: Any = intrinsic(_generate_store)
 _fence: Any = intrinsic(_generate_fence)
+_ask: Any = intrinsic(_generate_ask)
 
 
 @_jit
@@ -179,6 +196,8 @@ def forward(
             out[i] = row[i] * rstd * weight[i] + bias[i]
         while done + piece.size <= n:
             end = done + piece.size
+            for i in range(done, end, LINE // item):  # of the next row, while this one is written
+                _ask(x, (r + 1) * x_row + i)
             a, w, b, o = row[done:end], weight[done:end], bias[done:end], out[done:end]
             for i in range(piece.size):
                 piece[i] = a[i] * rstd * w[i] + b[i]
