@@ -196,8 +196,8 @@ def forward(
             out[i] = row[i] * rstd * weight[i] + bias[i]
         while done + piece.size <= n:
             end = done + piece.size
-            for i in range(done, end, LINE // item):  # of the next row, while this one is written
-                _ask(x, (r + 1) * x_row + i)
+            for i in range(done, end, LINE // item):
+                _ask(x, (r + 1) * x_row + i)  # for a line of the next row
             a, w, b, o = row[done:end], weight[done:end], bias[done:end], out[done:end]
             for i in range(piece.size):
                 piece[i] = a[i] * rstd * w[i] + b[i]

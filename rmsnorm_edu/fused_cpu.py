@@ -104,8 +104,10 @@ def fused(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floa
 def streamed(x: Floats, weight: Floats, eps: float = 1e-6, out: Out = None) -> Floats:
     """Rung 6: y goes past the cache.
 
-    What changed:  whole lines of y are written to memory at once, the next row is asked for early.
-    It should buy: no line of y is read before it is written, and reads do not wait for writes.
+    What changed:  whole lines of y are written to memory at once;
+                   the next row is asked for meanwhile.
+    It should buy: no line of y is read before it is written,
+                   and reads do not wait for writes.
     It costs:      who needs y next finds nothing of it in the cache.
     """
     return _forward(x, weight, None, eps, out, None, past=True)

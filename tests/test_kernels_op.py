@@ -200,7 +200,6 @@ def wrong(x=None, weight=None, **words):
         (wrong(weight_offset=10**400), ValueError, r"weight_offset = inf; give a finite"),
         (wrong(weight_offset=float("nan")), ValueError, r"weight_offset = nan; give a finite"),
     ],
-    ids=str,
 )
 def test_what_does_not_fit_says_the_fix(call, error, says) -> None:
     with pytest.raises(error, match=says):
