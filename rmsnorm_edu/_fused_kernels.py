@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray

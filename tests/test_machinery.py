@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import book_equations
+import book_streams
 import build_book
 import environment
+import nbformat
 import pytest
 import rmsnorm_book
 from bs4 import BeautifulSoup
@@ -298,3 +300,17 @@ def test_a_build_that_writes_no_pages_fails(monkeypatch, tmp_path, capsys) -> No
     monkeypatch.setattr(build_book, "command", lambda folder: ["true"])
     assert build_book.main() == 1
     assert "not written: book/index" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_where_a_kernel_cuts_its_text_makes_no_difference(cut: int) -> None:
+    """A cut before the end of a line gave an empty line after it, once in some builds."""
+    text = "one\ntwo\n"
+    pieces = [("stdout", text[:cut]), ("stderr", "!\n"), ("stdout", text[cut:])]
+    outputs = [nbformat.v4.new_output("stream", name=name, text=part) for name, part in pieces]
+    assert book_streams.joined(outputs) == book_streams.joined(outputs)
+    found = book_streams.joined(outputs)
+    assert [(output["name"], output["text"]) for output in found] == [
+        ("stdout", text),
+        ("stderr", "!\n"),
+    ]

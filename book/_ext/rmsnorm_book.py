@@ -19,6 +19,7 @@ PARTS = (
     "book_exercises",
     "book_pictures",
     "book_icons",
+    "book_streams",
 )
 SHARED = re.compile(r'<(script|style)\b[^>]* data-rmsn="([^"]+)">.*?</\1>\n?', re.S)
 REPAIRS = {

@@ -36,6 +36,7 @@ _LATE = "triton" in sys.modules
 if INTERPRETED and not _LATE:
     os.environ["TRITON_INTERPRET"] = "1"
 
+# not above: the variable that decides has to be set first
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
