@@ -22,13 +22,13 @@ DIRECTIONS = ("forward", "forward+backward")
 FIELDS = ("method", "direction", "shape", "dtype", "ms_min", "ms_median", "ratio_to_copy")
 METHODS = {
     "copy": "torch.Tensor.copy_ into a buffer that has been written to before",
-    "copy (fresh)": "torch.Tensor.clone: the same into fresh memory",
+    "copy (fresh)": "torch.Tensor.clone: the same into memory asked for anew",
     "loop": "NumPy, number by number; on fewer rows, its ratio is for the same number of them",
     "numpy": "NumPy, whole arrays",
     "einsum": "NumPy, no array of squares",
     "blocked": "NumPy, blocks of rows that fit the cache",
     "fused": "numba, into a buffer that has been written to before",
-    "fused (fresh)": "numba, into fresh memory",
+    "fused (fresh)": "numba, into memory asked for anew",
     "streamed": "numba, into that buffer and past the cache; backward as fused",
     "nn.RMSNorm": "this package's module",
     "torch.nn.RMSNorm": "torch's module",
@@ -64,7 +64,11 @@ def measured(
     methods: Sequence[str] = tuple(METHODS),
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
-    """`bench`, and for each entry `faults`: how often a call asked the system for a page."""
+    """`bench`, and for each entry `faults`: how often a call asked the system for a page.
+
+    Up to some size (32 MiB in glibc) the C library hands out again what was freed: new memory is
+    then without faults.
+    """
     plan = _plan(shape, dtype, repeats, methods, threads)
     command = [sys.executable, "-m", __name__, json.dumps(plan)]
     env = {"OMP_WAIT_POLICY": "passive"} | os.environ
