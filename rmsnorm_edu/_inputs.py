@@ -119,14 +119,13 @@ def checked_k(k: SupportsIndex | None, x: Array) -> int:
 
 
 def non_negative(value: SupportsIndex, name: str) -> int:
-    size = _integer(value, name)
-    return 0 if size == 0 else positive(size, name)
+    return positive(value, name, least=0)
 
 
-def positive(value: SupportsIndex, name: str) -> int:
+def positive(value: SupportsIndex, name: str, least: int = 1) -> int:
     size = _integer(value, name)
-    if size < 1:
-        raise ValueError(f"{name} = {size}; give an integer >= 1")
+    if size < least:
+        raise ValueError(f"{name} = {size}; give an integer >= {least}")
     if size >= 2**63:
         raise ValueError(f"{name} has {size.bit_length()} bits; no array is that large, give less")
     return size

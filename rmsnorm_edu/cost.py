@@ -6,6 +6,7 @@ each array once for every time that it must cross, and the arithmetic beside it.
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import NamedTuple, SupportsIndex
 
 from numpy.typing import DTypeLike
@@ -138,11 +139,14 @@ def roof(chip: str | Chip, dtype: DTypeLike, intensity: float) -> float:
 
     The peak is that of `dtype` in `Chip.flops`; where none is cited, the roof has no flat part.
     """
+    if isinstance(intensity, bool) or not isinstance(intensity, Real):
+        kind = type(intensity).__name__
+        raise TypeError(f"intensity = {intensity!r} is {kind}; give flop/byte, a number >= 0")
     if not intensity >= 0:
         raise ValueError(f"intensity = {intensity}; give flop/byte, a number >= 0")
     found = _known_chip(chip)
     peak = found.flops.get(dtype_name(dtype), math.inf)
-    return float(min(peak, found.bandwidth * intensity))
+    return min(float(peak), found.bandwidth * float(intensity))
 
 
 def ridge(chip: str | Chip, dtype: DTypeLike) -> float:
@@ -201,4 +205,7 @@ def _partial_count(operation: str, programs: int) -> int:
 
 
 def _known_chip(chip: str | Chip) -> Chip:
-    return chip if isinstance(chip, Chip) else known(chip, CHIPS, "chip")
+    found = chip if isinstance(chip, Chip) else known(chip, CHIPS, "chip")
+    if not all(0 < rate < math.inf for rate in (found.bandwidth, *found.flops.values())):
+        raise ValueError(f"{found}; give positive numbers, in bytes/s and flop/s")
+    return found

@@ -221,9 +221,18 @@ def test_programs_without_partial_sums_are_an_error():
         cost.traffic("forward", 2, 3, "float32", programs=4)
     with pytest.raises(ValueError, match="programs = 4, but backward_unfused has no"):
         cost.flops("backward_unfused", 2, 3, programs=4)
-    with pytest.raises(ValueError, match="programs = -1; give an integer >= 1"):
+    with pytest.raises(ValueError, match="programs = -1; give an integer >= 0"):
         cost.bytes_moved("backward", 2, 3, "float32", programs=-1)
     with pytest.raises(ValueError, match="chip = 'V100'; it is one of T4, L4"):
         cost.floor("forward", 2, 3, "float32", "V100")
     with pytest.raises(ValueError, match="intensity = nan; give flop/byte"):
         cost.roof("T4", "float32", math.nan)
+    with pytest.raises(TypeError, match="intensity = '3' is str; give flop/byte"):
+        cost.roof("T4", "float32", "3")
+    for rate in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="give positive numbers, in bytes/s and flop/s"):
+            cost.floor("forward", 2, 3, "float32", cost.Chip("own", rate, {}, ""))
+
+
+def test_a_roof_does_not_take_the_type_of_its_intensity():
+    assert cost.roof("T4", "float32", np.float32(3)) == 3 * 320e9
