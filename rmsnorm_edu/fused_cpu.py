@@ -155,7 +155,7 @@ def _forward(
     w, b = vector(weight, x, "weight"), vector(bias, x, "bias", default=-0.0)
     y = output(out, x, {"x": x, "weight": w, "bias": b})
     address = y.ctypes.data if (y.nbytes >= PAST if past is None else past) else 0
-    arguments = (*flat(x), w, b, x.dtype.type(checked_eps(eps)), *flat(y, written=True), address)
+    arguments = (*flat(x), w, b, _eps(eps, x), *flat(y, written=True), address)
     size = max(1, PIECE // (x.shape[1] * x.itemsize))
     _team.run(lambda *piece: kernels.forward(*arguments, *piece), len(x), size, _count(threads))
     return y
@@ -184,13 +184,19 @@ def rms_norm_vjp(
     dx = output(out, x, {"dy": dy, "x": x, "weight": w})
     chunk = max(16, math.isqrt(len(x)))  # partials are at most a 16th of the traffic of x
     partials = np.empty((-(-len(x) // chunk), x.shape[1]), x.dtype)
-    arguments = (*flat(dy), *flat(x), w, x.dtype.type(checked_eps(eps)), *flat(dx, written=True))
+    arguments = (*flat(dy), *flat(x), w, _eps(eps, x), *flat(dx, written=True))
 
     def work(start: int, stop: int) -> None:
         kernels.backward(*arguments, partials[start // chunk], start, stop)
 
     _team.run(work, len(x), chunk, _count(threads))
     return dx, None if weight is None else partials.sum(axis=0)
+
+
+def _eps(eps: float, x: Floats) -> Any:
+    """`eps` in x's type; beyond its range it is inf, quietly, as in torch."""
+    with np.errstate(over="ignore"):
+        return x.dtype.type(checked_eps(eps))
 
 
 def _count(threads: SupportsIndex | None) -> int:

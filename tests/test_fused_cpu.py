@@ -176,6 +176,7 @@ def test_nan_inf_and_zero_rows() -> None:
     assert np.all(y[3] == 0)  # its squares overflow float32, as torch's do
     assert np.isfinite(y[4]).all()
     assert np.all(fused_cpu.rms_norm(x[2:3], weight) == 0)
+    assert np.all(fused_cpu.rms_norm(x[4:], weight, eps=1e39) == 0)  # eps is inf in float32
 
 
 X, OUT = matrix(4, 8), np.empty((4, 8), "f4")
