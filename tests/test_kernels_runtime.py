@@ -122,6 +122,11 @@ def _doors():
         "rstd has shape (2,), x (3, 5): give rstd the shape (3,)": lambda: back(x, x, w, rstd[:2]),
         "residual has shape (3, 4)": lambda: add.forward(x, x[:, :4], w),
         "dh has shape (1, 5), h (3, 5)": lambda: add.backward(x, x[:1], x, w, rstd),
+        "rstd has strides (0,); give": lambda: back(x, x, w, rstd[:1].expand(3)),
+        "rstd has dtype torch.float16": lambda: add.backward(x, x, x, w, rstd.half()),
+        "weight has a minus": lambda: forth(x, torch.complex(w, w).conj().imag),
+        "eps = -1.0; give a finite number": lambda: forth(x, w, eps=-1.0),
+        "eps = nan; give a finite number": lambda: add.forward(x, x, w, math.nan),
     }
 
 

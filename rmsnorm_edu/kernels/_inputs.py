@@ -40,7 +40,8 @@ def checked_matrix(
 ) -> None:
     """What a kernel's host takes: x (rows, d), `twins` of its shape, `vectors` of d features.
 
-    The vector "rstd" has one number for each row. A kernel itself would read beyond a short one.
+    The vector "rstd" has one number for each row, in float32 or float64, which is what a kernel
+    computes in, and no gaps. A kernel itself would read beyond a short one.
     """
     checked_rows(x, name)
     if x.ndim != 2:
@@ -54,6 +55,19 @@ def checked_matrix(
         if vector is not None:
             _checked_float(vector, key)
             _checked_beside(vector, x, key, (x.shape[key != "rstd"],), name)
+    _checked_rstd(vectors.get("rstd"))
+    for key, tensor in {name: x, **twins, **vectors}.items():
+        if tensor is not None and tensor.is_neg():  # torch keeps the minus of conj().imag in mind
+            raise ValueError(f"{key} has a minus that its memory lacks: give {key}.resolve_neg()")
+
+
+def _checked_rstd(rstd: Tensor | None) -> None:
+    if rstd is None:
+        return
+    if rstd.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"rstd has dtype {rstd.dtype}; give what the forward returned, float32")
+    if not rstd.is_contiguous():
+        raise ValueError(f"rstd has strides {rstd.stride()}; give rstd.contiguous()")
 
 
 def checked_offset(offset: float) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels import _choice
 from rmsnorm_edu.kernels._choice import Flags, Launch
@@ -196,12 +197,12 @@ def forward(
     "gemma" round once, to x's type; "llama" rounds x · rstd to x's type and returns the common
     type of x and weight. The gain is weight_offset + weight. `rung` is a name in `RUNGS`; None
     takes the table's, by d, types and flags. Raises ValueError for an unknown word, for a rung
-    whose block cannot hold d columns, and for other shapes, TypeError for other types.
+    whose block cannot hold d columns, and for other shapes and eps, TypeError for other types.
     """
     checked_matrix(x, {}, {"weight": weight, "bias": bias})
     flags = Flags(weight is not None, bias is not None, casting, weight_offset)
     plan = chosen(x.shape[1], x.dtype, flags, rung)
-    return run(plan, flags, x, weight, bias, eps)
+    return run(plan, flags, x, weight, bias, checked_eps(eps))
 
 
 def run(

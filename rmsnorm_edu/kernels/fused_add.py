@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.kernels import backward as _backward
 from rmsnorm_edu.kernels._choice import Flags, Launch, next_power_of_2
 from rmsnorm_edu.kernels._inputs import checked_matrix
@@ -204,7 +205,7 @@ def forward(
     w = x if weight is None else weight.contiguous()
     arguments = (x, residual, w, y, h, rstd, *_backward.steps(x), *_backward.steps(residual))
     del flags["HAS_BIAS"]
-    options: dict[str, Any] = flags | plan.options() | {"eps": eps}
+    options: dict[str, Any] = flags | plan.options() | {"eps": checked_eps(eps)}
     if plan.kernel == "add_long":
         launch(add_long, (rows,), *arguments, d, **options)
     else:
