@@ -30,6 +30,12 @@ def readers(x_ptr, y_ptr, d, eps, BLOCK: tl.constexpr):  # noqa: N803
     tl.store(y_ptr + row * d + columns, y, mask=inside)
 
 
+@triton.jit
+def halve(from_ptr, to_ptr, step, BLOCK: tl.constexpr):  # noqa: N803
+    lanes = tl.arange(0, BLOCK)
+    tl.store(to_ptr + lanes, tl.load(from_ptr + lanes * step) / 2)
+
+
 @pytest.fixture(scope="module")
 def recorded():
     """All of them in one child: to import torch takes longer than to record."""
@@ -108,6 +114,12 @@ def test_a_readers_kernel_runs_on_the_readers_tensors(ran):
     assert found.count()["read x"] == found.count()["write y"] == ROWS * D * 4
 
 
+def test_arguments_may_share_memory_have_strides_and_be_named():
+    x = torch.arange(3.0, 11.0)
+    trace.run(halve, (2,), step=0, from_ptr=x[:1].expand(8), to_ptr=x, BLOCK=8)
+    assert x.tolist() == [3 / 4] * 8  # the second program reads what the first has stored
+
+
 def test_a_step_names_its_line_its_formula_and_its_variable(ran):
     *_, found = ran
     launch = found.launches[0]
@@ -125,8 +137,17 @@ def test_what_fails_in_the_child_is_said_here():
     x = torch.zeros(2, 4)
     with pytest.raises(RuntimeError, match=r"power of 2"):
         trace.run(readers, (2,), x, x.clone(), 4, 1e-6, BLOCK=6)
+    with pytest.raises(TypeError, match="kernel is builtin_function_or_method; give a function"):
+        trace.run(len, (1,), x)
     with pytest.raises(ValueError, match="sideways"):
         trace.record("sideways", rows=2, d=4)
+
+
+def test_a_child_that_ends_without_a_word(monkeypatch):
+    ended = trace.subprocess.CompletedProcess((), -11, b"", b"")
+    monkeypatch.setattr(trace.subprocess, "run", lambda *a, **k: ended)
+    with pytest.raises(RuntimeError, match=r"none. Exit status -11: a kernel that reaches far"):
+        trace.record("forward", rows=1, d=2)
 
 
 @pytest.mark.equation("long-row-bytes")

@@ -5,6 +5,7 @@ It runs with TRITON_INTERPRET=1, whatever its parent does: one process, one mode
 
 import dataclasses
 import importlib
+import io
 import linecache
 import os
 import pickle
@@ -39,9 +40,12 @@ def kernel_from(source: str, name: str) -> Any:
 def launch_text(request: dict[str, Any]) -> dict[str, Any]:
     """A kernel given as text, on the arguments that came with it; they go back as it left them."""
     kernel = kernel_from(request["source"], request["name"])
+    sent, back = io.BytesIO(request["arguments"]), io.BytesIO()
+    arguments, constants = torch.load(sent, map_location="cpu", weights_only=False)
     with Recorder(request["keep"]) as recorder:
-        kernel[request["grid"]](*request["args"], **request["constants"])
-    return {"launches": recorder.launches, "args": request["args"]}
+        kernel[request["grid"]](*arguments, **constants)
+    torch.save([*arguments, *constants.values()], back)
+    return {"launches": recorder.launches, "arguments": back.getvalue()}
 
 
 def launch_ours(request: dict[str, Any]) -> dict[str, Any]:

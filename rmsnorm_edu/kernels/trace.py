@@ -6,6 +6,7 @@ beginning of each array, so that two recordings of one launch are equal.
 """
 
 import inspect
+import io
 import os
 import pickle
 import subprocess
@@ -134,23 +135,35 @@ def run(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> Tra
     """Record ``kernel[grid](*args, **constants)`` for any kernel under ``@triton.jit``.
 
     The kernel's text goes to the child, with those of the jit functions that it calls; it may use
-    `triton` and `tl`. What it stores is stored into the tensors of `args`, as a launch would do.
-    Raises RuntimeError with the child's words where the launch fails.
+    `triton` and `tl`. What it stores is stored into the tensors given, as a launch would do.
+    Raises RuntimeError with the child's words where the launch fails, TypeError for what is no
+    kernel.
     """
     _need()
+    import torch
+
+    if not hasattr(getattr(kernel, "fn", None), "__code__"):
+        kind = type(kernel).__name__
+        raise TypeError(f"kernel is {kind}; give a function under @triton.jit, the innermost .fn")
+    sent = io.BytesIO()  # torch's format: tensors that share memory share it in the child, too
+    torch.save(([_plain(a) for a in args], {k: _plain(a) for k, a in constants.items()}), sent)
     request = {
         "source": _source(kernel),
         "name": kernel.fn.__name__,
         "grid": tuple(grid),
-        "args": tuple(a.detach().cpu() if hasattr(a, "data_ptr") else a for a in args),
-        "constants": constants,
+        "arguments": sent.getvalue(),
         "keep": True,
     }
     (answer,) = _ask([request])
-    for mine, theirs in zip(args, answer["args"], strict=True):
+    theirs = torch.load(io.BytesIO(answer["arguments"]), weights_only=False)
+    for mine, stored in zip([*args, *constants.values()], theirs, strict=True):
         if hasattr(mine, "data_ptr"):
-            mine.data.copy_(theirs)
+            mine.untyped_storage().copy_(stored.untyped_storage())  # whatever its strides
     return Trace(tuple(answer["launches"]))
+
+
+def _plain(argument: Any) -> Any:
+    return argument.detach() if hasattr(argument, "data_ptr") else argument
 
 
 def _need() -> None:
@@ -187,7 +200,10 @@ def _ask(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         check=False,
     )
     if child.returncode:
-        words = child.stderr.decode(errors="replace").strip()
+        words = child.stderr.decode(errors="replace").strip() or (
+            f"none. Exit status {child.returncode}: a kernel that reaches far outside of its "
+            "arrays ends so"
+        )
         raise RuntimeError(f"the interpreter's child failed; its last words:\n{words[-2000:]}")
     answers: list[dict[str, Any]] = pickle.loads(child.stdout)
     return answers
