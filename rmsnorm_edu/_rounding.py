@@ -12,9 +12,13 @@ _SUBNORMAL = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, 
 
 
 def dtype_name(dtype: DTypeLike) -> str:
-    """The name of one of the four types above, however it is given; ValueError for any other."""
+    """The name of one of the four types above, however it is given; ValueError for any other.
+
+    PyTorch's types are known by their names, which NumPy does not know.
+    """
+    name = str(dtype).removeprefix("torch.")
     try:
-        name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
+        name = name if name in UNIT_ROUNDOFF else np.dtype(dtype).name
     except TypeError:  # NumPy does not know it
         name = ""
     if dtype is None or name not in UNIT_ROUNDOFF:  # None is float64 to NumPy, and an oversight

@@ -69,8 +69,7 @@ def test_torch_does_what_the_unfused_twins_do(function, prefix, dtype, rows, n):
         y = function(x, *weights)
     with Counted() as back:
         y.backward(dy)
-    name = str(dtype).removeprefix("torch.")
-    assert there.bytes == cost.bytes_moved(f"{prefix}forward_unfused", rows, n, name)
+    assert there.bytes == cost.bytes_moved(f"{prefix}forward_unfused", rows, n, dtype)
     assert there.flops == cost.flops(f"{prefix}forward_unfused", rows, n)
     assert back.flops == cost.flops(f"{prefix}backward_unfused", rows, n)
-    assert back.bytes == cost.bytes_moved(f"{prefix}backward_unfused", rows, n, name)
+    assert back.bytes == cost.bytes_moved(f"{prefix}backward_unfused", rows, n, dtype)

@@ -141,6 +141,10 @@ def test_what_fails_in_the_child_is_said_here():
         trace.run(len, (1,), x)
     with pytest.raises(ValueError, match="sideways"):
         trace.record("sideways", rows=2, d=4)
+    with pytest.raises(ValueError, match="dtype = float99; it is one of float16"):
+        trace.record("forward", rows=2, d=4, dtype="float99")
+    with pytest.raises(RuntimeError, match=r"many_rows has the constants \['BLOCK', 'ROWS'\]"):
+        trace.record("forward", rows=2, d=4, constants={"many_rows": {"BLOKC": 4}})
 
 
 def test_a_child_that_ends_without_a_word(monkeypatch):

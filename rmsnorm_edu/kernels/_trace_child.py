@@ -54,6 +54,9 @@ def launch_ours(request: dict[str, Any]) -> dict[str, Any]:
     recorder = Recorder(request["keep"], request["names"])
     with replaced(module, request["constants"]), recorder:
         getattr(module, request["function"])(*request["args"], **request["options"])
+    launched = [launch["kernel"] for launch in recorder.launches]
+    if not request["constants"].keys() <= {*launched}:
+        raise ValueError(f"constants for {', '.join(request['constants'])}; launched: {launched}")
     return {"launches": recorder.launches}
 
 
@@ -63,6 +66,8 @@ def replaced(module: types.ModuleType, constants: dict[str, dict[str, Any]]) -> 
 
     def changed(plan: Launch) -> Launch:
         new = {**plan.constants, **constants.get(plan.kernel, {})}
+        if new.keys() != plan.constants.keys():
+            raise ValueError(f"{plan.kernel} has the constants {[*plan.constants]}, not {[*new]}")
         return dataclasses.replace(plan, constants=new)
 
     def choosing(choose: Callable[..., Launch]) -> Callable[..., Launch]:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from rmsnorm_edu._inputs import positive
+from rmsnorm_edu._rounding import dtype_name
 from rmsnorm_edu._words import known
 
 EPS = 1e-6
@@ -88,8 +90,9 @@ def record(
     constants : constexprs in place of the package's choice, by the kernel's name:
         ``{"long_row": {"BLOCK": 4}}``.
 
-    Raises ValueError for an unknown operation, RuntimeError with the child's words where the
-    launch fails, ImportError without torch or triton.
+    Raises ValueError for an unknown operation or dtype and for sizes below 0 rows and 1 feature,
+    RuntimeError with the child's words where the launch fails or knows no such constant,
+    ImportError without torch or triton.
     """
     wanted = {"rows": rows, "d": d, "dtype": dtype, "rung": rung}
     options = {"operation": operation, "keep": keep, "constants": constants or {}}
@@ -112,7 +115,8 @@ def _request(
     constants: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, Any]:
     module, function, example_of = known(operation, OPERATIONS, "operation")
-    args, options = example_of(rows, d, dtype)
+    shape = positive(rows, "rows", least=0), positive(d, "d")
+    args, options = example_of(*shape, dtype_name(dtype))
     return {
         "module": module,
         "function": function,
