@@ -21,6 +21,15 @@ def test_missing_library(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
         kernels.__getattr__("rms_norm")
 
 
+def test_missing_triton_where_a_file_of_the_kernels_is_imported_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = importlib.util.spec_from_file_location("alone", _runtime.__file__)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'need Triton.*pip install "rmsnorm_edu\[triton\]"'):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
 def test_names() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'norm'; it has \[.*'rms_norm'"):
         _ = kernels.norm

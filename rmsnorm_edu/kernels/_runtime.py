@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _ONE_AT_A_TIME = threading.RLock()
 _LATE = "triton" in sys.modules
 if INTERPRETED and not _LATE:
     os.environ["TRITON_INTERPRET"] = "1"
+if find_spec("triton") is None:
+    raise ImportError('the kernels need Triton, not installed: pip install "rmsnorm_edu[triton]"')
 
 # not above: the variable that decides has to be set first
 import triton  # noqa: E402
