@@ -102,3 +102,30 @@ def test_the_figure_takes_recordings_and_presets(recorded):
         assert len(figure.KernelStepper.of(*names).to_html().encode()) < 120_000
     with pytest.raises(ValueError, match="sideways"):
         figure.KernelStepper.of("sideways")
+
+
+def test_what_the_figure_cannot_show_and_what_it_shows_of_other_shapes():
+    def launch(shape, strides, *ids):
+        array = {"shape": shape, "strides": strides, "itemsize": 4, "dtype": "float32"}
+        step = {"kind": "program", "text": "program_id(0)", "shape": [], "values": [0]}
+        step |= {"function": "k", "line": 2}
+        return {
+            "kernel": "k",
+            "sources": {"k": "def k(x_ptr):\n    tl.program_id(0)\n"},
+            "arrays": {"x": array | {"before": [1.5] * 4}},
+            "programs": [{"id": list(each), "steps": [step]} for each in ids],
+        }
+
+    def scene(*given):
+        return figure.data({"k": trace.Trace((launch(*given),))})[0]
+
+    several = scene([2, 1, 2], [2, 2, 1], (0, 0, 0), (0, 1, 0))
+    assert [program["id"] for program in several["programs"]] == ["0, 0", "0, 1"]
+    assert several["arrays"][0]["shape"] == [2, 2]
+    assert scene([], [], (0, 0, 0))["arrays"][0]["shape"] == [1, 1]
+    with pytest.raises(ValueError, match=r"x has shape \[2, 2\] and strides \[1, 2\]; record"):
+        scene([2, 2], [1, 2], (0, 0, 0))
+    with pytest.raises(ValueError, match="k has no steps to show: record them, with keep=True"):
+        scene([4], [1])
+    with pytest.raises(ValueError, match="the recording has no steps to show"):
+        figure.KernelStepper(trace.Trace(()))

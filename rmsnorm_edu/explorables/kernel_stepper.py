@@ -61,6 +61,8 @@ def data(traces: Mapping[str, Trace]) -> list[dict[str, Any]]:
     same in many steps: line, kind, text, name, array) and ``programs`` (kernel, id and steps); a
     step is [note, shape, values] and, of a load or store, offsets and the mask as "110"; contiguous
     offsets are their first; of a reduction, axis, shape and values of what is reduced.
+
+    Raises ValueError for a recording without steps, and for an array with gaps in its memory.
     """
     return [_scene(name, found) for name, found in traces.items()]
 
@@ -74,7 +76,9 @@ def _scene(name: str, found: Trace) -> dict[str, Any]:
         kernels.append({"name": launch["kernel"], "lines": lines})
         for program in launch["programs"]:
             kept = [_step(s, places, list(arrays), notes) for s in _shown(program["steps"])]
-            programs.append({"kernel": number, "id": program["id"][0], "steps": kept})
+            programs.append({"kernel": number, "id": _id(launch, program), "steps": kept})
+    if not any(program["steps"] for program in programs):
+        raise ValueError(f"{name} has no steps to show: record them, with keep=True, for rows >= 1")
     return {
         "name": name,
         "arrays": list(arrays.values()),
@@ -84,13 +88,20 @@ def _scene(name: str, found: Trace) -> dict[str, Any]:
     }
 
 
+def _id(launch: dict[str, Any], program: dict[str, Any]) -> int | str:
+    """A program's number; on a grid of several axes one for each, "0, 2"."""
+    axes = [k for p in launch["programs"] for k, number in enumerate(p["id"]) if number]
+    numbers = program["id"][: max(axes, default=0) + 1]
+    return ", ".join(map(str, numbers)) if len(numbers) > 1 else int(numbers[0])
+
+
 def _arrays(found: Trace) -> dict[str, dict[str, Any]]:
     """Every array of the launches, as rows of numbers; null where nobody has written yet."""
     arrays: dict[str, dict[str, Any]] = {}
     for launch in found.launches:
         for name, array in launch["arrays"].items():
             before = array["before"]
-            shape = [1, *array["shape"]][-2:]
+            shape = _matrix(name, array["shape"], array["strides"])
             arrays.setdefault(
                 name,
                 {
@@ -102,6 +113,14 @@ def _arrays(found: Trace) -> dict[str, dict[str, Any]]:
                 },
             )
     return arrays
+
+
+def _matrix(name: str, shape: list[int], strides: list[int]) -> list[int]:
+    """[rows, columns] of an array without gaps: there an offset is a place in its values."""
+    dense = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    if any(n > 1 and a != b for n, a, b in zip(shape, strides, dense, strict=True)):
+        raise ValueError(f"{name} has shape {shape} and strides {strides}; record .contiguous()")
+    return [math.prod(shape[:-1]), *shape[-1:]] if shape else [1, 1]
 
 
 def _lines(launch: dict[str, Any]) -> tuple[list[str], dict[tuple[str, int], int]]:
@@ -186,7 +205,8 @@ class KernelStepper(Figure):
     def __init__(self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any) -> None:
         if recorded is not None:
             if isinstance(recorded, Trace):
-                recorded = {recorded.launches[0]["kernel"]: recorded}
+                kernels = (launch["kernel"] for launch in recorded.launches)
+                recorded = {next(kernels, "the recording"): recorded}
             kwargs["scenes"] = data(recorded)
         super().__init__(**kwargs)
 
