@@ -109,11 +109,18 @@ def test_what_the_figure_cannot_show_and_what_it_shows_of_other_shapes():
         array = {"shape": shape, "strides": strides, "itemsize": 4, "dtype": "float32"}
         step = {"kind": "program", "text": "program_id(0)", "shape": [], "values": [0]}
         step |= {"function": "k", "line": 2}
+        top = step | {
+            "kind": "reduce",
+            "text": "max(x)",
+            "axis": 0,
+            "from_shape": [4],
+            "of": [0] * 4,
+        }
         return {
             "kernel": "k",
             "sources": {"k": "def k(x_ptr):\n    tl.program_id(0)\n"},
             "arrays": {"x": array | {"before": [1.5] * 4}},
-            "programs": [{"id": list(each), "steps": [step]} for each in ids],
+            "programs": [{"id": list(each), "steps": [step, top]} for each in ids],
         }
 
     def scene(*given):
@@ -122,6 +129,7 @@ def test_what_the_figure_cannot_show_and_what_it_shows_of_other_shapes():
     several = scene([2, 1, 2], [2, 2, 1], (0, 0, 0), (0, 1, 0))
     assert [program["id"] for program in several["programs"]] == ["0, 0", "0, 1"]
     assert several["arrays"][0]["shape"] == [2, 2]
+    assert [kind for _, kind, *_ in several["notes"]] == ["program", "compute"]  # it folds sums
     assert scene([], [], (0, 0, 0))["arrays"][0]["shape"] == [1, 1]
     with pytest.raises(ValueError, match=r"x has shape \[2, 2\] and strides \[1, 2\]; record"):
         scene([2, 2], [1, 2], (0, 0, 0))

@@ -31,9 +31,12 @@ def readers(x_ptr, y_ptr, d, eps, BLOCK: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def halve(from_ptr, to_ptr, step, BLOCK: tl.constexpr):  # noqa: N803
+def running(from_ptr, to_ptr, step, BLOCK: tl.constexpr):  # noqa: N803
     lanes = tl.arange(0, BLOCK)
-    tl.store(to_ptr + lanes, tl.load(from_ptr + lanes * step) / 2)
+    v = tl.load(from_ptr + lanes * step)
+    top = tl.max(v, axis=0)
+    total = tl.cumsum(v, axis=0)
+    tl.store(to_ptr + lanes, total - top / 2)
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +119,12 @@ def test_a_readers_kernel_runs_on_the_readers_tensors(ran):
 
 def test_arguments_may_share_memory_have_strides_and_be_named():
     x = torch.arange(3.0, 11.0)
-    trace.run(halve, (2,), step=0, from_ptr=x[:1].expand(8), to_ptr=x, BLOCK=8)
-    assert x.tolist() == [3 / 4] * 8  # the second program reads what the first has stored
+    found = trace.run(running, (2,), step=0, from_ptr=x[:1].expand(8), to_ptr=x, BLOCK=8)
+    # the second program reads what the first has stored, 3 - 3/2
+    assert x.tolist() == [1.5 * k - 0.75 for k in range(1, 9)]
+    (*_, program) = found.launches[0]["programs"]
+    named = {s.get("name"): (s["kind"], s["text"]) for s in program["steps"]}
+    assert (named["top"], named["total"]) == (("reduce", "max(v)"), ("compute", "cumsum(v)"))
 
 
 def test_a_step_names_its_line_its_formula_and_its_variable(ran):

@@ -161,12 +161,14 @@ def _step(
     array = arrays.index(step["array"]) if "array" in step else None
     text = re.sub(r"\((\w+) \+ 0\)", r"\1", step.get("value", step["text"]))
     place = places[step["function"], step["line"]]
-    note = (place, step["kind"], text, step.get("name"), array)
+    adds = step["text"].startswith("sum(") and len(step.get("from_shape", ())) <= 2
+    kind = "compute" if step["kind"] == "reduce" and not adds else step["kind"]  # see `folded`
+    note = (place, kind, text, step.get("name"), array)
     short: list[Any] = [notes.setdefault(note, len(notes)), step["shape"]]
     short.append([_short(v) for v in step["values"]])
     if array is not None:
         short += [_run(step["offsets"]), "".join("01"[on] for on in step["mask"])]
-    if step["kind"] == "reduce":
+    if kind == "reduce":
         short += [step["axis"], step["from_shape"], [_short(v) for v in step["of"]]]
     return short
 

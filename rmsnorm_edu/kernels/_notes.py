@@ -171,13 +171,28 @@ def _atomic(
     )
 
 
+def _combined_by(operation: Any) -> str:
+    """ "sum" or "max", of Triton's _sum_combine, _elementwise_max, _argmax_combine_… for a pair."""
+    name: str = operation.combine_fn.__name__.strip("_").split("_combine")[0]
+    return name.removeprefix("elementwise_").removeprefix("arg")
+
+
+def scan(
+    recorder: Recorder, frame: FrameType, result: Any, operation: Any, given: tuple[Any, ...]
+) -> None:
+    """The sums, or whatever, of all beginnings of a row: as long as what goes in."""
+    found = result[0] if isinstance(result, (list, tuple)) else result
+    text = f"cum{_combined_by(operation)}({recorder.of(given[0].handle).text})"
+    step = recorder.step(frame, "compute", found.handle, text=text)
+    recorder.know(found.handle, text, step=step)
+
+
 def reduction(
     recorder: Recorder, frame: FrameType, result: Any, operation: Any, given: tuple[Any, ...]
 ) -> None:
     found = result[0] if isinstance(result, (list, tuple)) else result
     source = given[0].handle
-    sign = operation.combine_fn.__name__.strip("_").split("_")[0]
-    text = f"{sign}({recorder.of(source).text})"
+    text = f"{_combined_by(operation)}({recorder.of(source).text})"
     data = numbers(source)
     more = {"axis": operation.axis, "from_shape": list(data.shape)}
     if recorder.keep:

@@ -22,7 +22,7 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from rmsnorm_edu.kernels._notes import Note, notes, numbers, program, quiet, reduction
+from rmsnorm_edu.kernels._notes import Note, notes, numbers, program, quiet, reduction, scan
 
 _TRITON = str(Path(triton.__file__).parent)
 
@@ -88,7 +88,7 @@ class Recorder:
             self._hook(builder, name, note)
         self._hook(TritonSemantic, "binary_op_sanitize_overflow_impl", quiet)
         self._hook(interpreter.ReduceOps, "apply_impl", reduction)
-        self._hook(interpreter.ScanOps, "apply_impl", reduction)
+        self._hook(interpreter.ScanOps, "apply_impl", scan)
         self._hook(builder, "set_grid_idx", program)
         self._wrap(interpreter.GridExecutor, "__call__", self._launch)
         return self
