@@ -185,7 +185,7 @@ def test_arithmetic_is_that_of_the_formula(operation, function, full, per_row, r
     vectors = rng.uniform(1, 2, (2 if function is layer_norm else 1, n))
     Counting.total = 0
     function(*arrays, *vectors)
-    reciprocal = rows if "forward" in operation else 0  # the chip's rsqrt is one operation
+    reciprocal = rows if "forward" in operation else 0  # one over the root counts as one
     assert Counting.total - reciprocal == cost.flops(operation, rows, n)
 
 

@@ -140,6 +140,16 @@ def test_a_step_names_its_line_its_formula_and_its_variable(ran):
     assert steps(found, "reduce")[0]["function"] == "mean_square"
 
 
+def test_the_root_stands_on_the_kernels_line(one_row):
+    """Its helper is no function of the reader's."""
+    launch = one_row.launches[0]
+    (rstd,) = (s for s in launch["programs"][0]["steps"] if s.get("name") == "rstd")
+    assert rstd["text"] == "1 ÷ √((sum(x × x) ÷ d) + eps)"
+    line = launch["sources"]["one_row"].splitlines()[rstd["line"] - 1]
+    assert line.strip() == "rstd = rstd_of(tl.sum(x * x, axis=0), d, eps)"
+    assert [*launch["sources"]] == [rstd["function"]]
+
+
 def test_what_fails_in_the_child_is_said_here():
     x = torch.zeros(2, 4)
     with pytest.raises(RuntimeError, match=r"power of 2"):

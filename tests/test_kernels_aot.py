@@ -90,6 +90,18 @@ def test_rows_move_in_128_bits_where_16_divides_all(entries: list[dict]) -> None
             assert e["loads"]["128"] * e["stores"]["128"]
 
 
+def test_no_kernel_approximates(entries: list[dict]) -> None:
+    """A GPU rounds as the interpreter does: what is tested there is what runs."""
+    for e in entries:
+        kernel, found = e["kernel"], set(e["arithmetic"])
+        if kernel.endswith((".reduce", ".dweight_tiles")):
+            assert found == set(), e
+        elif "backward" in kernel:
+            assert found == {"div.rn.f32"}, e
+        else:
+            assert found == {"div.rn.f32", "sqrt.rn.f32"}, e
+
+
 def test_the_command_prints_a_table_or_json(entries, capsys, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(aot, "compiled", lambda orders, _: asked.extend(orders) or entries[:1])
@@ -167,3 +179,18 @@ def test_widths_are_read_from_the_instructions() -> None:
         "loads": {"128": 2, "64": 1, "16": 1},
         "stores": {"128": 1, "32": 1},
     }
+
+
+def test_roundings_are_read_from_the_instructions() -> None:
+    ptx = """
+    div.full.f32 %r2, %r1, %r3;
+    @%p1 rsqrt.approx.ftz.f32 %r4, %r2;
+    sqrt.rn.f64 %rd1, %rd2;
+    rcp.rn.f32 %r4, %r2;
+    add.ftz.f32 %r1, %r2, %r3;
+    fma.rn.f32 %r1, %r2, %r3, %r4;
+    cvt.rn.f16x2.f32 %r1, %r2, %r3;
+    div.s32 %r1, %r2, %r3;
+    """
+    found = ("add.ftz.f32", "div.full.f32", "rcp.rn.f32", "rsqrt.approx.ftz.f32", "sqrt.rn.f64")
+    assert _compile.arithmetic(ptx) == dict.fromkeys(found, 1)

@@ -168,6 +168,24 @@ def test_zeros_infinities_and_nan(rung: str) -> None:
 
 
 @pytest.mark.parametrize("rung", RUNGS)
+def test_rows_whose_squares_are_below_the_normal_numbers(rung: str) -> None:
+    """With s the smallest number, squares and mean are off by s/2 each, and rstd by what s moves.
+
+    An instruction that takes such a mean for 0 makes rstd infinite.
+    """
+    sizes = torch.tensor([[1e-19], [1e-20], [1e-21]], dtype=torch.float64)
+    x, w = (sizes * uneven(1, 100)).float(), gains(100, dtype=torch.float32)
+    y = of(forward(*on_device(x, w), eps=0.0, rung=rung)[0].cpu())
+    rows, gain = of(x.double()), of(w.double())
+    square = np.mean(rows**2, axis=1, keepdims=True)
+    assert np.all(square < np.finfo(np.float32).tiny)
+    lost = 1 / np.sqrt(1 - precision.subnormal("float32") / square) - 1
+    exact = conventions.exact("torch", rows, gain, eps=0.0)
+    allowed = precision.allowed("y", rows, gain, dtype="float32", eps=0.0)
+    assert np.all(np.abs(y - exact) <= (1 + lost) * allowed + lost * np.abs(exact))
+
+
+@pytest.mark.parametrize("rung", RUNGS)
 def test_no_rows(rung: str) -> None:
     x, w = on_device(torch.empty(0, 9, dtype=torch.float16), torch.full((9,), 1.5))
     y, rstd = forward(x, w, casting="llama", rung=rung)

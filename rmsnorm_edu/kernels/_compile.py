@@ -29,6 +29,9 @@ ROWS, PROCESSORS = 4096, 40  # a T4's
 Types = dict[str, Any]
 ELEMENTS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 MOVED = re.compile(r"\b(ld|st)\.global(?:\.\w+::\w+|\.relaxed|\.gpu)*(?:\.v(\d))?\.[busf](\d+)\b")
+ROUNDED = re.compile(
+    r"\b(?:div|rcp|r?sqrt)\.\w+\.[\w.]*f\d+\b|\b[\w.]+\.(?:approx|ftz|full)\b[\w.]*"
+)
 COPIED = re.compile(r"\bcp\.async\.c[ag]\.shared\.global[^;]*?\], \[[^]]*\], (\w+)")
 
 
@@ -83,7 +86,7 @@ def _divisible(value: Any) -> bool:
 
 
 def resources(kernel: Any) -> dict[str, Any]:
-    """Registers and spilled bytes of a thread, shared ones of a program, widths of accesses."""
+    """Registers and spilled bytes of a thread, shared ones of a program, what its PTX holds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(kernel.asm["cubin"])
@@ -95,6 +98,7 @@ def resources(kernel: Any) -> dict[str, Any]:
         "shared": kernel.metadata.shared,
         "spilled": int(found["STACK"]),  # nothing else in these kernels lies on a thread's stack
         **widths(kernel.asm["ptx"]),
+        "arithmetic": arithmetic(kernel.asm["ptx"]),
     }
 
 
@@ -118,6 +122,15 @@ def widths(ptx: str) -> dict[str, dict[str, int]]:
         counts["ld"][8 * int(size, 0)] += 1
     loads, stores = ({str(w): c[w] for w in sorted(c, reverse=True)} for c in counts.values())
     return {"loads": loads, "stores": stores}
+
+
+def arithmetic(ptx: str) -> dict[str, int]:
+    """How many instructions of `ptx` divide, take a root or approximate, by their names.
+
+    Rounded to the nearest number (``rn``), or not: ``approx``, ``full``; ``ftz`` takes numbers
+    below the type's smallest normal one for 0.
+    """
+    return dict(sorted(Counter(ROUNDED.findall(ptx)).items()))
 
 
 @contextmanager

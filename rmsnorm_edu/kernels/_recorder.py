@@ -25,6 +25,7 @@ from triton.runtime import interpreter
 from rmsnorm_edu.kernels._notes import Note, notes, numbers, program, quiet, reduction, scan
 
 _TRITON = str(Path(triton.__file__).parent)
+_HELPERS = (__file__, str(Path(__file__).with_name("_arithmetic.py")))
 
 
 @dataclass
@@ -223,10 +224,10 @@ class Recorder:
 
 
 def _kernel_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is the reader's: neither Triton's nor this file's."""
+    """The innermost frame that is the reader's: neither Triton's nor this file's nor a helper's."""
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_TRITON) and name != __file__:
+        if not name.startswith(_TRITON) and name not in _HELPERS:
             return frame
         frame = frame.f_back
     return None

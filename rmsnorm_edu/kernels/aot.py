@@ -36,8 +36,9 @@ def report(
 
     One entry for each kernel (None: all that rows of this length take), arch (75: sm_75) and dtype:
     "kernel", "d", "arch", "dtype", "warps", "registers" of a thread, "shared" bytes of a program,
-    "spilled" bytes of a thread (kept in memory for lack of registers), and "loads" and "stores":
-    how many instructions of each width in bits, as {"128": 4}, move global memory.
+    "spilled" bytes of a thread (kept in memory for lack of registers), "loads" and "stores":
+    how many instructions of each width in bits, as {"128": 4}, move global memory, and
+    "arithmetic": how many divide, take a root or approximate, as {"sqrt.rn.f32": 1}.
     It runs in a process of its own, because a process that interprets cannot compile. `cache` is
     the folder of Triton's cache; None is a temporary one. Raises ValueError for d < 1 and for
     arches, dtypes and kernels that are not there, ImportError without Triton, RuntimeError where

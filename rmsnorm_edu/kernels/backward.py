@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rmsnorm_edu._words import known
+from rmsnorm_edu.kernels._arithmetic import mean_of
 from rmsnorm_edu.kernels._choice import Launch, next_power_of_2
 from rmsnorm_edu.kernels._inputs import checked_matrix
 from rmsnorm_edu.kernels._runtime import launch, processors, tl, triton
@@ -43,7 +44,7 @@ def dx_only(
     u = u.to(wide)
     if HAS_WEIGHT:
         u *= tl.load(w_ptr + cols, mask, other=0.0).to(wide) + WEIGHT_OFFSET
-    along = tl.sum(u * xhat) / d
+    along = mean_of(tl.sum(u * xhat), d)
     tl.store(dx_ptr + row * d + cols, (u - xhat * along) * rstd, mask)
 
 
@@ -86,7 +87,7 @@ def partials(
             dweight += dy * xhat
         if HAS_BIAS:
             dbias += dy
-        along = tl.sum(u * xhat) / d
+        along = mean_of(tl.sum(u * xhat), d)
         tl.store(dx_ptr + row * d + cols, (u - xhat * along) * rstd, mask)
     if HAS_WEIGHT:
         tl.store(dw_ptr + pid * d + cols, dweight, mask)
@@ -104,8 +105,7 @@ def reduce(
     Changed: a second kernel, one program for each BLOCK features.
     Buys: one rounding to the parameter's type, at the end, and the same
     bits in every run.
-    Costs: a launch, and P·d·4 bytes to read, most of them still in the
-    cache.
+    Costs: a launch, and P·d·4 bytes to read, mostly from the cache.
     """
     cols = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     total = tl.zeros([ROWS, BLOCK], dtype=partial_ptr.dtype.element_ty)
@@ -156,7 +156,7 @@ def many_rows(
             dweight += dy * xhat
         if HAS_BIAS:
             dbias += dy
-        along = tl.sum(u * xhat, axis=1, keep_dims=True) / d
+        along = mean_of(tl.sum(u * xhat, axis=1, keep_dims=True), d)
         tl.store(dx_ptr + row * d + cols, (u - xhat * along) * rstd, mask)
     at = pid * d + tl.arange(0, BLOCK)
     if HAS_WEIGHT:

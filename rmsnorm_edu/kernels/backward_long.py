@@ -3,6 +3,7 @@
 The formulas and the arguments are those of `backward`, whose `reduce` adds up the partial sums.
 """
 
+from rmsnorm_edu.kernels._arithmetic import mean_of
 from rmsnorm_edu.kernels._runtime import tl, triton
 
 
@@ -30,7 +31,7 @@ def dx_long(
         if HAS_WEIGHT:
             u *= tl.load(w_ptr + cols, cols < d, other=0.0).to(wide) + WEIGHT_OFFSET
         along += u * (x.to(wide) * rstd)
-    mean = tl.sum(along) / d
+    mean = mean_of(tl.sum(along), d)
     for start in range(0, d, BLOCK):
         cols = tl.cast(start, tl.int64) + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * x_row + cols * x_col, cols < d, other=0.0)

@@ -15,6 +15,7 @@ from torch import Tensor
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu._words import known
 from rmsnorm_edu.kernels import _choice
+from rmsnorm_edu.kernels._arithmetic import rstd_of
 from rmsnorm_edu.kernels._choice import Flags, Launch
 from rmsnorm_edu.kernels._inputs import checked_matrix
 from rmsnorm_edu.kernels._runtime import launch, processors, tl, triton
@@ -42,7 +43,7 @@ def one_row(
     inside = columns < d
     source = x_ptr + row * x_row + columns * x_col
     x = tl.load(source, mask=inside, other=0.0).to(wide)
-    rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
+    rstd = rstd_of(tl.sum(x * x, axis=0), d, eps)
     y = x * rstd
     if CASTING == 1:
         y = y.to(narrow).to(wide)
@@ -80,7 +81,7 @@ def long_row(
         source = x_ptr + columns * x_col
         x = tl.load(source, mask=columns < d, other=0.0).to(wide)
         squares += x * x
-    rstd = tl.rsqrt(tl.sum(squares, axis=0) / d + eps)
+    rstd = rstd_of(tl.sum(squares, axis=0), d, eps)
     tl.store(rstd_ptr + row, rstd)
     for start in range(0, d, BLOCK):
         columns = start + tl.arange(0, BLOCK).to(tl.int64)
@@ -118,7 +119,7 @@ def many_rows(
     inside = there[:, None] & here[None, :]
     source = x_ptr + row[:, None] * x_row + columns[None, :] * x_col
     x = tl.load(source, mask=inside, other=0.0).to(wide)
-    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / d + eps)
+    rstd = rstd_of(tl.sum(x * x, axis=1), d, eps)
     y = x * rstd[:, None]
     if CASTING == 1:
         y = y.to(narrow).to(wide)
@@ -160,7 +161,7 @@ def pipelined(
     for row in tl.range(first, rows, step, num_stages=STAGES):
         source = x_ptr + row * x_row + columns * x_col
         x = tl.load(source, mask=inside, other=0.0).to(wide)
-        rstd = tl.rsqrt(tl.sum(x * x, axis=0) / d + eps)
+        rstd = rstd_of(tl.sum(x * x, axis=0), d, eps)
         y = x * rstd
         if CASTING == 1:
             y = y.to(narrow).to(wide)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rmsnorm_edu._inputs import checked_eps
 from rmsnorm_edu.kernels import backward as _backward
+from rmsnorm_edu.kernels._arithmetic import mean_of, rstd_of
 from rmsnorm_edu.kernels._choice import Flags, Launch, next_power_of_2
 from rmsnorm_edu.kernels._inputs import checked_matrix
 from rmsnorm_edu.kernels._runtime import launch, tl, triton
@@ -51,7 +52,7 @@ def add_rows(
     h = (x.to(wide) + residual.to(wide)).to(narrow)
     tl.store(h_ptr + row * d + cols, h, mask)
     h = h.to(wide)
-    rstd = tl.rsqrt(tl.sum(h * h, axis=1, keep_dims=True) / d + eps)
+    rstd = rstd_of(tl.sum(h * h, axis=1, keep_dims=True), d, eps)
     y = h * rstd
     if CASTING == 1:
         y = y.to(narrow).to(wide)
@@ -88,7 +89,7 @@ def add_long(
         h = (x.to(wide) + residual.to(wide)).to(narrow)
         tl.store(h_ptr + row * d + cols, h, cols < d)
         squares += h.to(wide) * h.to(wide)
-    rstd = tl.rsqrt(tl.sum(squares) / d + eps)
+    rstd = rstd_of(tl.sum(squares), d, eps)
     tl.store(rstd_ptr + row, rstd)
     tl.debug_barrier()  # h is read by other threads than those that wrote it
     for start in range(0, d, BLOCK):
@@ -133,7 +134,7 @@ def add_rows_backward(
         if HAS_WEIGHT:
             dweight += u * xhat
             u *= gain
-        along = tl.sum(u * xhat, axis=1, keep_dims=True) / d
+        along = mean_of(tl.sum(u * xhat, axis=1, keep_dims=True), d)
         dx = tl.load(dh_ptr + row * dh_row + cols * dh_col, mask, other=0.0).to(wide)
         dx += (u - xhat * along) * rstd
         tl.store(dx_ptr + row * d + cols, dx, mask)
@@ -164,7 +165,7 @@ def add_long_backward(
         if HAS_WEIGHT:
             u *= tl.load(w_ptr + cols, cols < d, other=0.0).to(wide) + WEIGHT_OFFSET
         along += u * (tl.load(h_ptr + row * d + cols, cols < d, other=0.0).to(wide) * rstd)
-    mean = tl.sum(along) / d
+    mean = mean_of(tl.sum(along), d)
     for start in range(0, d, BLOCK):
         cols = tl.cast(start, tl.int64) + tl.arange(0, BLOCK)
         u = tl.load(dy_ptr + row * dy_row + cols * dy_col, cols < d, other=0.0).to(wide)
