@@ -26,7 +26,8 @@ EXTRAS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status is 0, 1 after an error of the command, 2 for its usage.
 
-    It is 1, too, and nothing is said, when who reads the output (``| head``) wants no more of it.
+    It is 1, too, and nothing is said, when who reads the output (``| head``) wants no more of it,
+    and 130 when the user stops it (Ctrl-C).
     """
     try:
         try:
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def _status(arguments: list[str] | None) -> int:

@@ -112,5 +112,14 @@ def test_a_reader_who_leaves_hears_nothing(arguments: list[str]) -> None:
     assert done.returncode in (0, 1)  # argparse forgives it in --help
 
 
+def test_who_stops_it_is_told_no_more(capsys, monkeypatch) -> None:
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.cpu, "bench", stopped)
+    assert cli.main(["bench", "cpu"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
 def test_every_record_that_is_measured_exists() -> None:
     assert set(benchmarks.TASKS) <= set(recorded.names())

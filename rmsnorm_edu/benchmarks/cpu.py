@@ -196,3 +196,5 @@ if __name__ == "__main__":
         print(json.dumps(_measure(json.loads(sys.argv[1]))))
     except MemoryError:
         print("MemoryError")
+    except KeyboardInterrupt:  # who has started this process has it, too, and says so
+        sys.exit(130)
