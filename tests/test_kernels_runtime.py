@@ -98,6 +98,14 @@ def test_tuning_without_a_driver_is_the_table() -> None:
     assert not _choice.TUNED
 
 
+@pytest.mark.parametrize("d", [1, 300, 8192, 65536])
+def test_no_candidate_has_more_threads_than_a_program_may(d: int) -> None:
+    found = [*tuning.candidates(d, torch.float32)]
+    assert all(plan in found for plan in _choice.forward_table(d, torch.float32).values())
+    assert all(1 <= plan.num_warps <= 32 for plan in found)
+    assert len({str(plan) for plan in found}) == len(found)
+
+
 def test_number_of_rows_is_never_compiled_in() -> None:
     for kernel in forward.RUNGS.values():
         parameters = getattr(kernel, "params", None)  # the interpreter keeps none

@@ -55,9 +55,13 @@ def tune(
 
 
 def candidates(d: int, dtype: torch.dtype) -> Iterator[Launch]:
-    """The table's entries with fewer and more warps, the pipelined with up to four stages."""
+    """The table's entries with fewer and more warps, the pipelined with up to four stages.
+
+    A program has at most 1024 threads, 32 warps.
+    """
     for entry in _choice.forward_table(d, dtype).values():
-        for warps in sorted({max(1, entry.num_warps // 2), entry.num_warps, 2 * entry.num_warps}):
+        own = entry.num_warps
+        for warps in sorted({max(1, own // 2), own, min(32, 2 * own)}):
             for stages in (2, 3, 4) if "STAGES" in entry.constants else (0,):
                 constants = dict(entry.constants) | ({"STAGES": stages} if stages else {})
                 yield replace(entry, constants=constants, num_warps=warps)
