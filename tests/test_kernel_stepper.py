@@ -97,7 +97,7 @@ def test_the_figure_takes_recordings_and_presets(recorded):
     assert [scene["name"] for scene in one.scenes] == ["long_row"]
     both = figure.KernelStepper.of("one_row", "many_rows", program=1)
     assert [scene["name"] for scene in both.scenes] == ["one_row", "many_rows"]
-    assert (both.program, both.moment) == (1, 0)
+    assert (both.program, both.moment) == (1, -1)
     for names in (FORWARD, ["backward"]):
         assert len(figure.KernelStepper.of(*names).to_html().encode()) < 120_000
     with pytest.raises(ValueError, match="sideways"):

@@ -1,6 +1,18 @@
 // "Kernel stepper": a recorded kernel, its source, memory and registers, one step at a time.
 
+const NAMES = ["scene", "program", "moment"];
 const TITLE = "Every program runs the same lines. Only its number tells it where to read.";
+
+export const OPENS = -1; // the moment at which a program is shown first
+
+// Which that is: the first masked load from an array of several rows, where the program's number
+// tells it which; else its first load, else its first step.
+export function opening(core, scene, program, all) {
+  const loads = all.map(([index], moment) => ({ ...core.unpack(scene, program, index), moment }))
+    .filter(({ kind }) => kind === "load");
+  const tells = ({ array, mask }) => scene.arrays[array].shape[0] > 1 && mask.includes(false);
+  return (loads.find(tells) ?? loads[0] ?? { moment: 0 }).moment;
+}
 
 // The state, held to what the recording has (a link can hold anything).
 export function read(core, model) {
@@ -9,7 +21,9 @@ export function read(core, model) {
   const scene = scenes[at];
   const program = core.clamp(Math.round(model.get("program")), [0, scene.programs.length - 1]);
   const all = core.moments(scene, program);
-  const moment = core.clamp(Math.round(model.get("moment")), [0, all.length - 1]);
+  const asked = Math.round(model.get("moment"));
+  const moment = asked < 0 ? opening(core, scene, program, all)
+    : core.clamp(asked, [0, all.length - 1]);
   return { at, scene, program, all, moment };
 }
 
@@ -50,7 +64,7 @@ function render({ model, el, core }) {
     if (shown !== state.scene) parts.stage((shown = state.scene));
     parts.update(state);
   };
-  const stop = core.onChange(model, ["scene", "program", "moment", "scenes"], update);
+  const stop = core.onChange(model, [...NAMES, "scenes"], update);
   update();
   return () => {
     stop();
@@ -60,7 +74,7 @@ function render({ model, el, core }) {
 
 function build({ model, el, core }) {
   const { node } = core;
-  const start = read(core, model);
+  const start = Object.fromEntries(NAMES.map((name) => [name, model.get(name)]));
   const set = (values) => core.change(model, values);
   const stage = node("div", { class: "rmsn-picture rmsn-ks" });
   const said = node("output", { class: "rmsn-finding rmsn-ks-said", "aria-live": "polite" });
@@ -89,7 +103,8 @@ function chooser({ core, model, set }) {
   const scenes = model.get("scenes");
   const options = scenes.map(({ name }, i) => [i, name.replaceAll("_", " ")]);
   if (scenes.length < 2) return [];
-  const found = core.choice("Kernel", options, (scene) => set({ scene, program: 0, moment: 0 }));
+  const found = core.choice("Kernel", options,
+    (scene) => set({ scene, program: 0, moment: OPENS }));
   const show = () => found.set(read(core, model).at);
   core.onChange(model, ["scene"], show);
   show();
@@ -101,7 +116,7 @@ function steer({ core, model, controls, scene, set, start }) {
   const { node } = core;
   const names = scene.programs.map(({ kernel, id }, i) => [i,
     scene.kernels.length > 1 ? `${scene.kernels[kernel].name} ${id}` : String(id)]);
-  const programs = core.choice("Program", names, (program) => set({ program, moment: 0 }));
+  const programs = core.choice("Program", names, (program) => set({ program, moment: OPENS }));
   let last = 0; // of this program; the slider knows that of the longest
   const longest = Math.max(...scene.programs.map((_, i) => core.moments(scene, i).length)) - 1;
   const steps = core.slider({
@@ -113,10 +128,9 @@ function steer({ core, model, controls, scene, set, start }) {
   const [back, next] = [core.button("Back", go(-1)), core.button("Next", go(1))];
   const ideas = sights(core, scene).map(([text, program, moment]) =>
     [text, () => set({ program, moment })]);
-  const reset = () => set({ scene: start.at, program: start.program, moment: start.moment });
   controls.replaceChildren(
     node("div", { class: "rmsn-ks-steer" }, back, next, steps.el), programs.el,
-    core.tries(ideas, reset));
+    core.tries(ideas, () => set(start)));
   return (state) => {
     last = state.all.length - 1;
     core.attr(input, "max", last);
@@ -200,6 +214,7 @@ function registers(core, box, scene) {
     variables.forEach((variable, i) => {
       core.say(rows[i].name, variable.name);
       core.attr(rows[i].el, "data-now", variable.isNow);
+      core.attr(rows[i].el, "data-near", variable.isNear);
       fill(core, rows[i].cells, variable.values, variable.values && variable.states);
     });
     now.replaceChildren(...lanes.map(({ label, shape, values, states }) => {
@@ -224,7 +239,10 @@ function arrays(core, bank, scene) {
   });
   bank.replaceChildren(core.node("i", {}, "Memory; before a row, its first offset"),
     ...parts.map(({ el }) => el), key(core));
-  return (_, { memory }) => memory.forEach(({ values, states, read: got, written }, i) => {
+  const tallest = Math.max(...scene.arrays.map(({ shape }) => shape[0]));
+  bank.style.setProperty("--rows", tallest);
+  return (_, { memory, touched }) => memory.forEach(({ values, states, read: got, written }, i) => {
+    core.attr(parts[i].el, "data-near", i === touched);
     const bytes = [got && `${got} B read`, written && `${written} B written`].filter(Boolean);
     core.say(parts[i].title, bytes.map((text) => `, ${text}`).join(""));
     fill(core, parts[i].cells, values, states);

@@ -193,7 +193,7 @@ class KernelStepper(Figure):
     ``KernelStepper(trace.record("forward", rows=3, d=6))`` shows a recording, a mapping of names to
     recordings a choice between them, ``KernelStepper.of("backward")`` those of `PRESETS`, and
     ``KernelStepper()`` the first. Traits: `scene` (which recording), `program`, `moment` (which
-    instruction of it, or fold of a sum).
+    instruction of it, or fold of a sum; -1 where the program's number tells it what to load).
     """
 
     name = "kernel_stepper"
@@ -201,7 +201,7 @@ class KernelStepper(Figure):
     needs = ("kernel_steps",)
     scene = traitlets.Int(0, min=0).tag(sync=True)
     program = traitlets.Int(0, min=0).tag(sync=True)
-    moment = traitlets.Int(0, min=0).tag(sync=True)
+    moment = traitlets.Int(-1, min=-1).tag(sync=True)
     scenes = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any) -> None:

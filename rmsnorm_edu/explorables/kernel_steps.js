@@ -86,16 +86,25 @@ export function memory(scene, program, index) {
   return found;
 }
 
-// The variables of a program in the order of their first value: null before they have one.
+// The variables of a program in the order of their first value: null before they have one. Where
+// there is little room those are near that were written last, then those that come next.
+const ROOM = 6;
 export function registers(scene, program, index) {
   const found = new Map();
   scene.programs[program].steps.forEach((_, i) => {
     const { name, shape, values } = unpack(scene, program, i);
     if (!name) return;
-    const old = found.get(name) ?? { name, shape, values: null, isNow: false };
-    found.set(name, i <= index ? { name, shape, values, isNow: i === index } : old);
+    const old = found.get(name) ?? { name, shape, values: null, isNow: false, at: -i };
+    found.set(name, i <= index ? { name, shape, values, isNow: i === index, at: i } : old);
   });
-  return [...found.values()];
+  const near = [...found.values()].sort((a, b) => b.at - a.at).slice(0, ROOM);
+  return [...found.values()].map((one) => ({ ...one, isNear: near.includes(one) }));
+}
+
+// The array that a program has touched last, or will touch first.
+export function touched(scene, program, index) {
+  const all = scene.programs[program].steps.map((_, i) => unpack(scene, program, i).array);
+  return all.slice(0, index + 1).findLast((a) => a !== null) ?? all.find((a) => a !== null) ?? 0;
 }
 
 // The lanes that the last load or store with as many lanes left alone.
@@ -265,7 +274,7 @@ export function moment(scene, program, [index, fold]) {
   }));
   const row = ({ name, values }) => [name, ...(values ?? []).map((v) => show(v) || "empty")];
   return {
-    line: step.line, memory: found, variables,
+    line: step.line, memory: found, variables, touched: touched(scene, program, index),
     lanes: lanesNow(scene, program, index, fold, step),
     formula: formula(step, scene.arrays),
     finding: finding(scene, program, [index, fold]),

@@ -125,9 +125,42 @@ test("Next and Back pass from program to program, and stop at the ends", () => {
 });
 
 test("what a link holds is held to what was recorded", () => {
-  const model = { get: (key) => ({ scenes, scene: 9, program: 1.4, moment: -3 })[key] };
-  const { at, program, moment } = figure.read(core, model);
-  assert.deepEqual([at, program, moment], [0, 1, 0]);
+  const state = (now) => figure.read(core, { get: (key) => ({ scenes, ...now })[key] });
+  const { at, program, moment } = state({ scene: 9, program: 1.4, moment: 1e6 });
+  assert.deepEqual([at, program, moment], [0, 1, all(1).length - 1]);
+  assert.equal(state({ scene: 0, program: 1, moment: 0 }).moment, 0);
+});
+
+test("a program opens where its number tells it what to load, and lanes are masked", () => {
+  const open = (program) => figure.opening(core, scene, program, all(program));
+  scene.programs.forEach((_, program) => {
+    const { kind, array, mask } = core.unpack(scene, program, all(program)[open(program)][0]);
+    assert.equal(kind, "load");
+    assert.ok(scene.arrays[array].shape[0] > 1 && mask.includes(false));
+    const model = { scenes, scene: 0, program, moment: figure.OPENS };
+    assert.equal(figure.read(core, { get: (key) => model[key] }).moment, open(program));
+  });
+  const load = all(0).findIndex(([i]) => core.unpack(scene, 0, i).kind === "load");
+  assert.ok(open(0) > load, "the first load of the loop has all its lanes");
+  assert.equal(figure.opening(core, scene, 0, all(0).slice(0, load + 1)), load);
+  assert.equal(figure.opening(core, scene, 0, all(0).slice(0, load)), 0);
+});
+
+test("in little room the registers written last stay, and the array touched last", () => {
+  const near = (index) => core.registers(scene, 0, index).filter(({ isNear }) => isNear)
+    .map(({ name }) => name);
+  const steps = stepsOf(0);
+  assert.deepEqual(near(0), ["program", "squares", "columns", "inside", "x", "size"]);
+  assert.deepEqual(near(steps.length - 1), ["row", "column", "every", "tile", "down", "across"]);
+  steps.forEach(([i, { name }]) => {
+    assert.equal(near(i).length, 6);
+    assert.ok(!name || near(i).includes(name), name);
+  });
+  const touched = (index) => scene.arrays[core.touched(scene, 0, index)].name;
+  steps.forEach(([i, { array }]) => {
+    if (array !== null) assert.equal(touched(i), scene.arrays[array].name);
+  });
+  assert.equal(touched(0), "x", "the first that it will touch");
 });
 
 test("the buttons lead to masked lanes beyond the end, a fold, bytes read again", () => {
