@@ -41,7 +41,8 @@ export function bars({ d3, core, svg, box, data, choose }) {
     axis.call(d3.axisBottom(x).ticks(isNarrow ? 3 : 6).tickSize(5).tickPadding(4)
       .tickFormat((v) => core.si(v, "s").replace(/\.?0+(?=\s)/, (zeros) =>
         (zeros.startsWith(".") ? "" : zeros))));
-    core.bare(axis);
+    core.bare(axis).selectAll("text") // the first begins at the edge of the picture
+      .attr("text-anchor", (v) => (v === 0 ? "start" : null));
   };
 }
 

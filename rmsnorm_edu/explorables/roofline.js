@@ -215,12 +215,12 @@ function roofs({ core, svg, box: { left, right, top, tall, isNarrow, x, y } }) {
     core.put(other, { d: () => (wide < rate ? `M${at(wide / speed, wide)}L${at(X[1], wide)}` : "") });
     core.put(slope, { x: () => x(isNarrow ? 3 : 4), y: () => y(speed * 4) + 20 });
     core.say(slope.node(), `memory: ${core.si(speed, "B/s")}`);
-    const label = (text, v, type) => {
-      core.put(text, { y: () => (v < Infinity ? y(v) - 7 : top + tall - 30) });
+    const label = (text, v, type, dy) => {
+      core.put(text, { y: () => (v < Infinity ? y(v) + dy : top + tall - 30) });
       core.say(text.node(), v < Infinity ? `${core.si(v, "flop/s")}, ${type}` : "");
     };
-    label(flat, rate, dtype);
-    label(below, wide < rate ? wide : Infinity, "float32");
+    label(flat, rate, dtype, -7);
+    label(below, wide < rate ? wide : Infinity, "float32", 15); // over the line the slope rises
     if (Math.min(rate, wide) === Infinity) core.say(flat.node(), "no flat part: no rate is cited");
   };
 }
@@ -276,8 +276,12 @@ function marker({ d3, core, svg, box, count, choose, now }) {
     const ridge = x(top / hardware.bandwidth); // the words end before it
     core.put(gap, { visibility: () => (high ? "visible" : "hidden") });
     core.put(far, { d: () => `M${x(chosen.x) - 4},${low - 9}V${high}H${ridge}` });
-    core.put(times, { x: () => Math.min(x(chosen.x) + 6, ridge - 100), y: () => high - 6 });
-    core.say(times.node(), `${core.flop(top / hardware.bandwidth / chosen.x)} times below`);
+    const words = `${core.flop(top / hardware.bandwidth / chosen.x)} times${
+      box.isNarrow ? "" : " below"}`;
+    core.put(times, {
+      x: () => Math.min(x(chosen.x) + 6, ridge - 6 * words.length), y: () => high - 6,
+    });
+    core.say(times.node(), words);
     core.put(group, {
       "aria-valuenow": () => all.indexOf(chosen),
       "aria-valuetext": () => `${family.label}, ${last.way}: ${core.flop(chosen.x)} flop a byte, at `
