@@ -68,7 +68,7 @@ def test_a_fragment_is_self_contained(shown):
     assert set(re.findall(r"https?://[\w./-]*", text)) <= namespaces
     assert not re.search(r"@import|url\(|\bimport\s*[\"'({*]\s*[\"']|fetch\(", text)
     own = sum((OWN / f"{name}.css").is_file() for name in (*shown.needs, shown.name))
-    assert len(page.keys) == len(set(page.keys)) == 5 + len(shown.needs) + own
+    assert len(page.keys) == len(set(page.keys)) == 6 + len(shown.needs) + own
 
 
 def test_pages_are_light(shown):

@@ -20,25 +20,11 @@ function render({ model, el, d3, core }) {
   const data = model.get("data");
   const set = (values) => core.change(model, values);
   const move = (feature) => set({ feature: core.clamp(Math.round(feature), [1, data.shown]) });
-  const parts = build({ model, el, core, data, set });
-  let last = null;
-  let picture = null;
-  function update() {
-    last = core.answers(data, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, NAMES, update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, data, move, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: NAMES, parts: build({ model, el, core, data, set }),
+    answer: () => core.answers(data, read(core, model)),
+    draw: (width, now) => draw({ d3, core, width, data, move, now }),
+  });
 }
 
 const ideas = (set) => [

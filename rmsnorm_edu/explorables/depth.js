@@ -72,28 +72,14 @@ function read(core, model) {
 
 function render({ model, el, d3, core }) {
   const curves = model.get("curves");
-  const parts = build({ model, el, core, curves });
-  let last = null;
-  let picture = null;
   const hands = {
     move: (layer) => core.change(model, { layer: core.clamp(Math.round(layer), LAYERS) }),
   };
-  function update() {
-    last = answers(curves, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, ["gain", "layer"], update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, hands, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: ["gain", "layer"], parts: build({ model, el, core, curves }),
+    answer: () => answers(curves, read(core, model)),
+    draw: (width, now) => draw({ d3, core, width, hands, now }),
+  });
 }
 
 function ideas(core, curves, set) {

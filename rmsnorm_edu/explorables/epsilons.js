@@ -57,27 +57,13 @@ const read = (core, model) =>
 
 function render({ model, el, d3, core }) {
   const files = model.get("files");
-  const parts = build({ model, el, core, files });
   const move = (exponent) =>
     core.change(model, { exponent: core.clamp(core.round(exponent, STEP), EXPONENTS) });
-  let last = null;
-  let picture = null;
-  function update() {
-    last = answers(files, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, ["exponent"], update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, files, move, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: ["exponent"], parts: build({ model, el, core, files }),
+    answer: () => answers(files, read(core, model)),
+    draw: (width, now) => draw({ d3, core, width, files, move, now }),
+  });
 }
 
 const ideas = (set) => [

@@ -97,27 +97,15 @@ function render({ model, el, d3, core }) {
   const state = () => read(core, model, angles.length);
   const start = answers(core, state(), angles);
   const set = (values) => core.change(model, values);
-  const parts = build({ el, core, start, set });
-  let last = start;
-  let picture = null;
-  function update() {
+  function answer(last) {
     const now = state();
-    const isWalked = now.rate === last.rate && now.decay === last.decay;
-    last = isWalked ? { ...last, step: now.step } : answers(core, now, angles);
-    picture?.(last);
-    parts.update(last);
+    const isWalked = now.rate === last?.rate && now.decay === last.decay;
+    return isWalked ? { ...last, step: now.step } : answers(core, now, angles);
   }
-  const stops = [
-    core.onChange(model, NAMES, update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, start, set, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: NAMES, parts: build({ el, core, start, set }), answer,
+    draw: (width, now) => draw({ d3, core, width, start, set, now }),
+  });
 }
 
 const pick = ({ rate, decay, step }) => ({ rate, decay, step });

@@ -34,28 +34,16 @@ function read(core, model) {
 
 function render({ model, el, d3, core }) {
   const move = (at) => core.change(model, { p: core.shareOf(core.PERCENTS[at]) });
-  const parts = build({ model, el, core, move });
   const rows = drawnOnce(core);
-  let last = null;
-  let picture = null;
-  function update() {
+  function answer() {
     const state = read(core, model);
     const { measured, funnel } = rows(state);
-    last = { ...state, ...core.answers(measured, state), funnel };
-    picture?.(last);
-    parts.update(last);
+    return { ...state, ...core.answers(measured, state), funnel };
   }
-  const stops = [
-    core.onChange(model, ["p", "n", "features"], update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, move, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: ["p", "n", "features"], parts: build({ model, el, core, move }), answer,
+    draw: (width, now) => draw({ d3, core, width, move, now }),
+  });
 }
 
 // The rows of features and n, their mean and spread at every p; those of the chosen features stay.

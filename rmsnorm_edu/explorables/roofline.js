@@ -24,25 +24,11 @@ function read(core, model) {
 function render({ model, el, d3, core }) {
   const data = model.get("data");
   const choose = (operation) => core.change(model, { operation });
-  const parts = build({ model, el, core, data });
-  let last = null;
-  let picture = null;
-  function update() {
-    last = core.answers(data, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, NAMES, update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, data, choose, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  return core.live({
+    core, model, names: NAMES, parts: build({ model, el, core, data }),
+    answer: () => core.answers(data, read(core, model)),
+    draw: (width, now) => draw({ d3, core, width, data, choose, now }),
+  });
 }
 
 const BASE = { chip: "H100", dtype: "bfloat16", rows: 8192, n: 4096, programs: 0 };

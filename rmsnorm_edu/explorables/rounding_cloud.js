@@ -21,27 +21,14 @@ function read(core, model) {
 
 function render({ model, el, d3, core }) {
   const data = model.get("data");
-  const move = (k) => core.change(model,
-    { exponent: core.clamp(core.round(k, core.STEP), core.sizesOf(last.type)) });
-  const parts = build({ model, el, core, data, move });
-  let last = null;
-  let picture = null;
-  function update() {
-    last = core.answers(data, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, NAMES, update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, data, move, now: () => last });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  const sizes = () => core.sizesOf(data.types[read(core, model).dtype]);
+  const move = (k) =>
+    core.change(model, { exponent: core.clamp(core.round(k, core.STEP), sizes()) });
+  return core.live({
+    core, model, names: NAMES, parts: build({ model, el, core, data, move }),
+    answer: () => core.answers(data, read(core, model)),
+    draw: (width, now) => draw({ d3, core, width, data, move, now }),
+  });
 }
 
 const ideas = (set) => [

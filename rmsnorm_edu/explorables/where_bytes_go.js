@@ -22,25 +22,12 @@ function read(core, model) {
 
 function render({ model, el, d3, core }) {
   const data = model.get("data");
-  const parts = build({ model, el, core, data });
-  let last = null;
-  let picture = null;
-  function update() {
-    last = core.answers(data, read(core, model));
-    picture?.(last);
-    parts.update(last);
-  }
-  const stops = [
-    core.onChange(model, ["rung", "shape", "output"], update),
-    core.onWidth(parts.picture, (width) => {
-      const drawn = draw({ d3, core, width, choose: (rung) => core.change(model, { rung }) });
-      picture = drawn.update;
-      parts.picture.replaceChildren(drawn.el);
-      update();
-    }),
-    parts.stop,
-  ];
-  return () => stops.forEach((stop) => stop());
+  const choose = (rung) => core.change(model, { rung });
+  return core.live({
+    core, model, names: ["rung", "shape", "output"], parts: build({ model, el, core, data }),
+    answer: () => core.answers(data, read(core, model)),
+    draw: (width) => draw({ d3, core, width, choose }),
+  });
 }
 
 const ideas = (set, shapes) => [
