@@ -1,4 +1,4 @@
-"""What the tests of explorables share: their pages, the numbers that they show, a drag."""
+"""What the tests of explorables share: pages, the numbers that they show, a drag, a clock."""
 
 import re
 
@@ -49,3 +49,27 @@ def drag(page, element, to_x, to_y, steps=6):
     page.mouse.move(to_x, to_y, steps=steps)
     page.mouse.up()
     page.wait_for_timeout(300)  # the address and the hidden table follow the hand
+
+
+# The median of a hundred moves and of the work that follows each, in milliseconds.
+CLOCK = """async (el) => {
+  const move = (%s)(el);
+  const times = [];
+  for (let i = 0; i < 100; i++) {
+    const start = performance.now();
+    move(i);
+    await Promise.resolve();
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b)[50];
+}"""
+
+
+def pace(found, start):
+    """The median time of a move in milliseconds: the least of five batches.
+
+    What else the machine does only lengthens a batch, so the least is nearest to the work itself;
+    a move that is slow is slow in all five. `start` is the source of a function of the figure's
+    element that returns the function of i to be timed.
+    """
+    return min(found.evaluate(CLOCK % start) for _ in range(5))

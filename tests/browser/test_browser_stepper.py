@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from browser.figures import numbers, same
+from browser.figures import numbers, pace, same
 from rmsnorm_edu import reference
 
 
@@ -54,8 +54,33 @@ def test_the_last_step_has_stored_the_norm(figure):
     assert page.problems == []
 
 
+def home(found):
+    found.get_by_role("slider", name="Step").focus()
+    found.page.keyboard.press("Home")
+    found.page.wait_for_timeout(100)
+
+
+def test_it_opens_where_lanes_are_masked(figure):
+    page, found = figure("kernel_stepper")
+    opened = at(found)
+    for program, first in ((0, 0), (1, 6)):
+        button(found, str(program))
+        assert said(found).startswith(f"6 lanes read offsets {first}–{first + 5} of x: 24 bytes. ")
+        assert "2 lanes are masked" in said(found)
+        assert (states(found, "load"), states(found, "masked")) == (6, 2)
+    home(found)
+    assert at(found) == (1, 1)
+    page.wait_for_timeout(300)  # the address follows
+    assert page.url.endswith("#kernel_stepper-1&moment=0&program=1")
+    button(found, "Reset")
+    assert at(found) == opened
+    page.wait_for_timeout(300)
+    assert "#" not in page.url, "Reset is the state of the page"
+
+
 def test_by_mouse(figure):
     page, found = figure("kernel_stepper")
+    home(found)
     assert at(found) == (0, 1)
     line = found.locator(".rmsn-ks-code .is-now")
     assert "tl.program_id(0)" in line.inner_text()
@@ -80,7 +105,7 @@ def test_by_mouse(figure):
 
 def test_by_keyboard(figure):
     page, found = figure("kernel_stepper")
-    found.get_by_role("slider", name="Step").focus()
+    home(found)
     for key, step in (("ArrowRight", 2), ("Shift+ArrowRight", 12), ("ArrowLeft", 11), ("Home", 1)):
         page.keyboard.press(key)
         page.wait_for_timeout(50)
@@ -95,6 +120,7 @@ def test_by_keyboard(figure):
 
 def test_the_buttons_show_what_they_promise(figure):
     _, found = figure("kernel_stepper")
+    opened = at(found)
     button(found, "Masked: past the end")
     assert re.search(r"2 lanes are masked and get 0: .* ends at \d+\.", said(found))
     button(found, "Lanes fold into a sum")
@@ -107,7 +133,7 @@ def test_the_buttons_show_what_they_promise(figure):
     assert "has read them" in said(found)
     assert at(found)[0] == 1
     button(found, "Reset")
-    assert at(found) == (0, 1)
+    assert at(found) == opened
 
 
 def test_it_fits_a_phone(figure):
@@ -115,6 +141,23 @@ def test_it_fits_a_phone(figure):
     for name in ("Lanes fold into a sum", "The same bytes again"):
         button(found, name)
         box = found.bounding_box()
-        cells = [cell.bounding_box() for cell in found.locator(".rmsn-ks-cell").all()]
+        cells = [c.bounding_box() for c in found.locator(".rmsn-ks-cell:visible").all()]
         assert max(c["x"] + c["width"] for c in cells) <= box["x"] + box["width"] + 1
+        assert found.locator(".rmsn-ks-bank > div .rmsn-ks-tile:visible").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_the_longest_kernel_fits_one_screen_of_a_phone(visit, site):
+    page = visit(f"{site}book/kernels/backward_kernel.html", width=390)
+    found = page.locator(".rmsn-figure[data-ready]")
+    found.wait_for()
+    top, last = (found.locator(c).bounding_box() for c in (".rmsn-ks", ".rmsn-tries"))
+    assert last["y"] + last["height"] - top["y"] <= 844
+    for target in found.locator("button, input").all():
+        box = target.bounding_box()
+        assert min(box["width"], box["height"]) >= 24
+    start = """(el) => {
+      const [, next] = el.querySelectorAll(".rmsn-ks-steer button");
+      return () => next.click();
+    }"""
+    assert pace(found, start) <= 8
