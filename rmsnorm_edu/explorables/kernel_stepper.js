@@ -170,9 +170,12 @@ function source(core, code, scene) {
   return ({ program }, { line }) => {
     if (kernel !== scene.programs[program].kernel) write(scene.programs[program].kernel);
     lines.forEach((el, i) => core.attr(el, "class", i === line ? "is-now" : ""));
-    const { offsetTop, offsetHeight } = lines[line];
-    const middle = offsetTop + offsetHeight / 2 - code.clientHeight / 2;
-    code.scrollTop = 18 * Math.round(middle / 18); // whole lines
+    const now = lines[line];
+    requestAnimationFrame(() => { // the page is laid out once a frame
+      const { offsetTop, offsetHeight } = now;
+      const middle = offsetTop + offsetHeight / 2 - code.clientHeight / 2;
+      code.scrollTop = 18 * Math.round(middle / 18); // whole lines
+    });
   };
 }
 

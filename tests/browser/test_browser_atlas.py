@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("anywidget")
 pytest.importorskip("ml_dtypes")
 
-from browser.figures import drag, number
-from browser.test_browser_rounding import MOVES
+from browser.figures import BY_KEY, drag, number, pace
 from rmsnorm_edu import precision
 from rmsnorm_edu.explorables import conventions_atlas as atlas
 
@@ -110,4 +109,4 @@ def test_atlas_answers_quickly(alone):
     page, found = alone("ConventionsAtlas")
     found.get_by_role("button", name="LLaMA").click()
     page.wait_for_timeout(60)
-    assert found.locator(".rmsn-marker").evaluate(MOVES) <= 8
+    assert pace(found, BY_KEY) <= 8

@@ -6,15 +6,9 @@ import pytest
 pytest.importorskip("anywidget")
 pytest.importorskip("ml_dtypes")
 
-from browser.figures import drag, numbers, pace
+from browser.figures import BY_KEY, drag, numbers, pace
 from rmsnorm_edu import precision
 from rmsnorm_edu.explorables import rounding_cloud as cloud
-
-MOVE = """(el) => (i) => {
-  const key = i < 50 ? "ArrowRight" : "ArrowLeft";
-  const marker = el.querySelector(".rmsn-marker");
-  marker.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-}"""
 
 
 def chosen(found):
@@ -99,4 +93,4 @@ def test_rounding_cloud_answers_quickly(alone):
     page, found = alone("RoundingCloud")
     found.get_by_role("button", name="bfloat16: LLaMA").click()
     page.wait_for_timeout(60)
-    assert pace(found, MOVE) <= 8
+    assert pace(found, BY_KEY) <= 8
