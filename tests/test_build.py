@@ -11,6 +11,8 @@ from export_notebooks import is_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
 COLAB = re.compile(r'href="https://colab\.research\.google\.com/github/o/r/blob/main/([^"]+)"')
+PICTURE = re.compile(r'<svg[^>]*viewBox="0 0 ([\d.]+)[^>]* class="picture"(.*?)</svg>', re.S)
+LABEL = re.compile(r"<text.*?</text>", re.S)
 REPOSITORY = re.compile(r'href="https://github\.com/[^"]*(?:rmsnorm-edu|/o/r)[^"]*"')
 
 
@@ -49,6 +51,21 @@ def test_no_page_shows_where_an_object_lies_or_a_path_of_this_machine(html: Path
         text = (html / f"{page}.html").read_text(encoding="utf-8")
         assert re.search(r" at 0x[0-9a-f]{6}", text) is None, page
         assert str(ROOT) not in text, page
+
+
+def test_a_phone_shows_letters_that_can_be_read_in_every_picture(html: Path) -> None:
+    """On 390 px the text is 362 wide: there words have 9.5 px or more, exponents 8."""
+    small = []
+    for page in build_book.toc_pages():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        for number, (width, picture) in enumerate(PICTURE.findall(text), 1):
+            scale = min(362 / float(width), 4 / 3)  # at most 4/3 px a point, as on a desk
+            for label in LABEL.findall(picture):
+                sizes = [scale * float(size) for size in re.findall(r"font-size: ([\d.]+)", label)]
+                if max(sizes) < 9.5 or min(sizes) < 8:
+                    words = re.sub(r"<[^>]*>|\s", "", label)
+                    small.append(f"{page}, picture {number}: {words!r}, {min(sizes):.1f} px")
+    assert small == [], "less wide a figsize makes letters larger on a phone"
 
 
 def test_no_picture_has_a_rule_for_the_whole_page(html: Path) -> None:

@@ -9,6 +9,9 @@ from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 PALETTE = ROOT / "rmsnorm_edu" / "explorables" / "palette.json"
+LARGER = 1.12  # the page's type is lower and narrower than the one that matplotlib measured
+LEAST = 8.8  # of an exponent, where a tick's label had 10; wider it would touch its neighbour
+SIZE = re.compile(r"\bfont-size: ([\d.]+)px")
 PROLOG = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", re.S)
 
 
@@ -18,10 +21,16 @@ def variables():
     return {value: f"var(--rmsn-{key}, {value})" for key, value in light.items()}
 
 
+def enlarged(size):
+    """A font size for the page's type: letters fill the room that matplotlib left for its own."""
+    return f"font-size: {max(LARGER * float(size[1]), LEAST):.4g}px"
+
+
 def inline(svg, alt, number):
     """The <svg> element: named for screen readers, ids of its own, colours of the page."""
     svg = PROLOG.sub("", svg).strip()
     svg = svg.replace(">*{", ">.picture *{")  # matplotlib's rule would hold for the whole page
+    svg = SIZE.sub(enlarged, svg)
     colours = variables()
     svg = re.sub(r"#[0-9a-f]{6}\b", lambda m: colours.get(m[0], m[0]), svg)
     svg = re.sub(r'\bid="', f'id="p{number}-', svg)
