@@ -4,11 +4,14 @@ import functools
 import http.server
 import json
 import os
+import random
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from built_book import CACHE, ROOT, Built, run_build
 from filelock import FileLock
@@ -22,6 +25,25 @@ os.environ.setdefault("TRITON_INTERPRET", "0" if gpus() else "1")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of the built book last: one worker builds it while the other does the rest."""
     items.sort(key=lambda item: "built" in getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What a test leaves to chance is the same for it, whatever was drawn before it."""
+    random.seed(0)
+    np.random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)
+
+
+@pytest.fixture
+def own_threads() -> Iterator[None]:
+    """How many threads torch is told to take in this test is forgotten after it."""
+    import torch
+
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

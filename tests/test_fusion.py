@@ -7,7 +7,11 @@ import torch
 from rmsnorm_edu import cost, precision, recorded, reference
 from rmsnorm_edu.benchmarks import compiled_norms
 
-RNG = np.random.default_rng(5)
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same numbers for a test, whichever ran before it."""
+    return np.random.default_rng(5)
 
 
 @pytest.mark.equation("add-bytes", "add-backward-bytes")
@@ -21,10 +25,10 @@ def test_two_kernels_and_one_move_so_many_arrays(way, two, one, rows, n, dtype) 
 
 
 @pytest.mark.equation("add-norm-gradient")
-def test_the_stream_s_gradient_passes_beside_the_norm() -> None:
-    x, r, dy, dh = RNG.normal(0.4, 1.5, (4, 3, 7))
-    weight = RNG.uniform(0.5, 2.0, 7) * np.array([1, -1, 1, 1, -1, 1, 1])
-    step = 1e-6 * RNG.normal(size=(3, 7))
+def test_the_stream_s_gradient_passes_beside_the_norm(rng) -> None:
+    x, r, dy, dh = rng.normal(0.4, 1.5, (4, 3, 7))
+    weight = rng.uniform(0.5, 2.0, 7) * np.array([1, -1, 1, 1, -1, 1, 1])
+    step = 1e-6 * rng.normal(size=(3, 7))
 
     def loss(x: np.ndarray, r: np.ndarray) -> float:
         h = x + r
@@ -36,9 +40,9 @@ def test_the_stream_s_gradient_passes_beside_the_norm() -> None:
 
 
 @pytest.mark.equation("deferred-scale")
-def test_the_factor_may_wait_until_after_the_product() -> None:
-    x = RNG.normal(0.3, 4.0, (5, 33))
-    weight, matrix = RNG.uniform(-2.0, 2.0, 33), RNG.normal(size=(33, 6))
+def test_the_factor_may_wait_until_after_the_product(rng) -> None:
+    x = rng.normal(0.3, 4.0, (5, 33))
+    weight, matrix = rng.uniform(-2.0, 2.0, 33), rng.normal(size=(33, 6))
     rho = 1 / np.hypot(reference.rms(x), 1e-3)
     deferred = rho[:, np.newaxis] * (x @ (weight[:, np.newaxis] * matrix))
     y = reference.rms_norm(x, weight, eps=1e-6)
@@ -46,9 +50,9 @@ def test_the_factor_may_wait_until_after_the_product() -> None:
     assert np.all(np.abs(deferred - y @ matrix) <= 80 * 2.0**-53 * size)
 
 
-def test_the_programs_hold_the_norm() -> None:
-    x = torch.tensor(RNG.normal(0.3, 2.0, (3, 64)), dtype=torch.float32)
-    weight = torch.tensor(RNG.uniform(0.5, 1.5, 64), dtype=torch.float32)
+def test_the_programs_hold_the_norm(rng) -> None:
+    x = torch.tensor(rng.normal(0.3, 2.0, (3, 64)), dtype=torch.float32)
+    weight = torch.tensor(rng.uniform(0.5, 1.5, 64), dtype=torch.float32)
     exact = reference.rms_norm(x.numpy(), weight.numpy())
     off = np.abs(compiled_norms.norm(x, weight).numpy() - exact)
     assert np.all(off <= precision.bound("float32", 64) * np.abs(exact))

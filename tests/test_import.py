@@ -12,9 +12,8 @@ HEAVY = ("torch", "triton", "numba", "matplotlib", "anywidget", "ipywidgets", "I
 
 def child(code: str) -> str:
     """What a fresh Python prints for `code`; its errors fail the test."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -26,16 +25,19 @@ def test_no_heavy_library_is_loaded(module: str) -> None:
     assert loaded == "", f"import {name} loads {loaded}"
 
 
-def test_it_takes_at_most_150_ms_beyond_numpy() -> None:
+def test_it_takes_less_long_than_numpy() -> None:
+    """It takes a third of it, some 30 ms; NumPy measures how slow the machine is."""
     code = """
-import time, numpy
+import time
 start = time.process_time()  # of the processor, so that a busy machine makes no difference
+import numpy
+middle = time.process_time()
 import rmsnorm_edu
 from rmsnorm_edu import recorded, reference
-print(time.process_time() - start)
+print((time.process_time() - middle) / (middle - start))
 """
     best = min(float(child(code)) for _ in range(4))
-    assert best <= 0.15
+    assert best < 1
 
 
 def test_every_public_name_loads_and_an_unknown_one_lists_them() -> None:

@@ -42,7 +42,10 @@ def _one_thread() -> Iterator[None]:
 def losses(
     norm: type, dtype: torch.dtype, change: Callable[[Block], None] = lambda block: None
 ) -> torch.Tensor:
-    """The loss of each of 100 Adam steps, from the same start, with `norm` in torch's place."""
+    """The loss of each of 100 Adam steps, from the same start, with `norm` in torch's place.
+
+    It is added up in float64: in float32 it moves in steps as large as what is to be seen.
+    """
     generator = torch.Generator().manual_seed(5)
     x = torch.randn(96, 8, generator=generator, dtype=torch.float64).to(dtype)
     target = torch.sin(2 * x[:, :3]) * x[:, 3:6] + 0.5
@@ -65,10 +68,10 @@ def _trained(block: Block, x: torch.Tensor, target: torch.Tensor) -> torch.Tenso
     seen = []
     for _ in range(STEPS):
         optimiser.zero_grad()
-        loss = (block(x) - target).square().mean()
-        loss.backward()
+        off = block(x) - target
+        off.square().mean().backward()
         optimiser.step()
-        seen.append(loss.detach().double())
+        seen.append(off.detach().double().square().mean())
     return torch.stack(seen)
 
 
@@ -92,7 +95,11 @@ def test_float64() -> None:
 
 
 def test_float32_stays_within_the_spread_of_torch_itself() -> None:
-    """Beside torch with its features in another order, which only rounding tells apart."""
+    """Beside torch with its features in another order, which only rounding tells apart.
+
+    Both are noise of one size, some 2e-8; which is larger depends on the processor. An eps of
+    1e-5 in the place of 1e-6 is off by 2e-6.
+    """
     theirs = losses(torch_nn.RMSNorm, torch.float32)
     spread = max(
         (losses(torch_nn.RMSNorm, torch.float32, permuted(seed)) - theirs).abs().max()
@@ -100,4 +107,4 @@ def test_float32_stays_within_the_spread_of_torch_itself() -> None:
     )
     ours = (losses(nn.RMSNorm, torch.float32) - theirs).abs().max()
     assert 0 < spread < 1e-3
-    assert ours <= spread
+    assert ours <= 4 * spread

@@ -135,6 +135,7 @@ def _apply(name: str, x, weight, eps):
     return conventions.apply(name, x, weight, eps=eps)
 
 
+@pytest.mark.usefixtures("own_threads")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_torch_passes(dtype: str) -> None:
     torch = pytest.importorskip("torch")

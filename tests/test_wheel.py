@@ -37,7 +37,7 @@ print(len(recorded.names()), "records,", len(figures), "explorables")
 def run(*command, cwd):
     """The command's output; its errors fail the test. Nothing of this environment leaks in."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "RMSNORM_BOOK")}
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
