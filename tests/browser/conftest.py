@@ -7,6 +7,7 @@ import pytest
 
 from browser.figures import PAGES
 
+PATIENCE = 120_000  # milliseconds, for a slow or busy machine: what comes sooner is not waited for
 LOCAL = ("http://127.0.0.1", "file:", "data:", "blob:")
 FLAGS = [
     "--no-sandbox",
@@ -33,7 +34,7 @@ def chromium():
         # a reader without the library misses these tests by name; CI, which installs it, must not
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up(f"Playwright's driver does not start ({error}): apt-get install libatomic1")
-    browser = started.chromium.launch(executable_path=path, args=FLAGS)
+    browser = started.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
     yield browser
     browser.close()
     started.stop()
@@ -47,6 +48,7 @@ def visit(chromium):
     def open_page(url, width=1280, scheme="light", **options):
         viewport = {"width": width, "height": 900}
         context = chromium.new_context(viewport=viewport, color_scheme=scheme, **options)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         watch(page)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("anywidget")
 pytest.importorskip("ml_dtypes")
 
-from browser.figures import BY_KEY, drag, number, pace
+from browser.figures import BY_KEY, drag, number, pace, rest
 from rmsnorm_edu import precision
 from rmsnorm_edu.explorables import conventions_atlas as atlas
 
@@ -56,10 +56,10 @@ def test_atlas_by_mouse(alone):
     atlas_is_right(found)
     for name in atlas.NAMES:
         found.locator("select").first.select_option(name)
-        page.wait_for_timeout(20)
+        rest(page)
         assert atlas_is_right(found)[0] == (name, "torch")
     found.get_by_role("button", name="x’s type").locator("xpath=following::button").first.click()
-    page.wait_for_timeout(30)
+    rest(page)
     assert atlas_is_right(found)[2] == "float32"
     assert page.problems == []
 
@@ -69,18 +69,18 @@ def test_atlas_by_keyboard(alone):
     found.locator(".rmsn-marker").focus()
     for key, feature in (("Home", 1), ("ArrowRight", 2), ("Shift+ArrowRight", 12), ("End", 32)):
         page.keyboard.press(key)
-        page.wait_for_timeout(30)
+        rest(page)
         assert found.locator(".rmsn-marker").get_attribute("aria-valuenow") == str(feature)
         atlas_is_right(found)
     slider = found.get_by_role("slider", name="RMS(x)", exact=True)
     slider.focus()
     for key, scale in (("ArrowLeft", 2), ("Shift+ArrowLeft", 0.05), ("Home", 1e-8), ("End", 1e4)):
         page.keyboard.press(key)
-        page.wait_for_timeout(30)
+        rest(page)
         assert atlas_is_right(found)[3] == scale
     found.locator("select").nth(1).focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_timeout(30)
+    rest(page)
     assert atlas_is_right(found)[0] == ("llama", "olmo2")
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
@@ -95,18 +95,18 @@ def test_atlas_says_what_the_buttons_promise(alone, width, scheme):
         ("Reset", "24% of the outputs", (("llama", "torch"), "bfloat16", "same", 3)),
     ]:
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         assert atlas_is_right(found)[:4] == state
         assert finding in found.locator("output.rmsn-finding").inner_text()
         marked = found.locator("li.is-differing")
         assert marked.count() >= 2
         assert marked.first.inner_text().startswith("differs")
-    page.wait_for_timeout(200)
+    rest(page, 200)
     assert found.locator(".rmsn-hidden tr").count() == 4
 
 
 def test_atlas_answers_quickly(alone):
     page, found = alone("ConventionsAtlas")
     found.get_by_role("button", name="LLaMA").click()
-    page.wait_for_timeout(60)
+    rest(page)
     assert pace(found, BY_KEY) <= 8

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, numbers
+from browser.figures import drag, numbers, rest
 from rmsnorm_edu.explorables import cell as figure
 
 
@@ -31,7 +31,7 @@ KINDS = {"RMSNorm": "rms", "LayerNorm": "layer", "no norm": "none"}
 
 def is_right(found, shares):
     """The shares that the figure tells are NumPy's at its switches, gain and step."""
-    found.page.wait_for_timeout(100)
+    rest(found.page)
     switches = {s.get_attribute("aria-label"): s for s in found.get_by_role("switch").all()}
     kinds = [
         KINDS[switches[name].locator("text").first.text_content()] for name in sorted(switches)
@@ -110,8 +110,8 @@ def test_cell_shows_recorded_times_where_there_are_some(visit, tmp_path):
     assert line.inner_text() == "Recorded, a test: no norm 1.25 ms · RMSNorm 2.50 ms"
     assert line.locator("b").inner_text() == "RMSNorm 2.50 ms"
     found.get_by_role("switch", name="Norm s1").click()
-    found.page.wait_for_timeout(100)
+    rest(found.page)
     assert line.locator("b").count() == 0
     found.get_by_role("button", name="LSTM", exact=True).click()
-    found.page.wait_for_timeout(100)
+    rest(found.page)
     assert not line.is_visible()

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from browser.figures import number
+from browser.figures import number, rest
 from rmsnorm_edu.explorables import error_maps, mutant_detective
 from rmsnorm_edu.mutants import MUTANTS
 
@@ -39,21 +39,21 @@ def test_the_detective_by_mouse(figure):
     first = mutant_detective.CASES[0]
     for given in ("Seven features", "Normal rows", "Tiny rows"):
         found.get_by_role("button", name=given, exact=True).click()
-        page.wait_for_timeout(50)
+        rest(page)
         is_right(found, first, given)
     wrong = next(name for name in mutant_detective.choices(first) if name != first)
     found.get_by_role("button", name=wrong, exact=True).click()
-    page.wait_for_timeout(50)
+    rest(page)
     assert said.inner_text().startswith("No.")
     found.get_by_role("button", name=first, exact=True).click()
-    page.wait_for_timeout(50)
+    rest(page)
     assert "You needed 3 inputs and 2 guesses." in said.inner_text()
     assert "Found: 1. Guesses: 2." in found.inner_text()
     found.get_by_role("button", name="Another mutant").click()
-    page.wait_for_timeout(50)
+    rest(page)
     is_right(found, mutant_detective.CASES[1], "Normal rows")
     found.get_by_role("button", name="Reset").click()
-    page.wait_for_timeout(50)
+    rest(page)
     assert "Mutant 1 of" in found.inner_text()
     assert "Found: 0." in found.inner_text()
     assert page.problems == []
@@ -63,10 +63,10 @@ def test_the_detective_by_keyboard(figure):
     page, found = figure("mutant_detective")
     found.get_by_role("button", name="Equal numbers", exact=True).focus()
     page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
+    rest(page)
     is_right(found, mutant_detective.CASES[0], "Equal numbers")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    page.wait_for_timeout(350)
+    rest(page, 350)
     is_right(found, mutant_detective.CASES[0], "One number a row")
     assert "fed=2" in page.url

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from browser.figures import drag, numbers, same
+from browser.figures import drag, numbers, rest, same
 from rmsnorm_edu import conventions, invariance, reference
 from rmsnorm_edu.explorables import depth
 from rmsnorm_edu.explorables.invariance_table import LAYER
@@ -38,15 +38,15 @@ def test_hero_by_keyboard(figure):
     found.locator(".rmsn-bar").first.focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Shift+ArrowUp")
-    page.wait_for_timeout(100)
+    rest(page)
     after = hero_is_right(found)
     assert after[0] == pytest.approx(before[0] + 1.1)
     page.keyboard.press("End")
-    page.wait_for_timeout(100)
+    rest(page)
     assert hero_is_right(found)[0] == 6
     found.get_by_role("slider", name="scale").focus()
     page.keyboard.press("Home")
-    page.wait_for_timeout(100)
+    rest(page)
     hero_is_right(found)
 
 
@@ -60,7 +60,7 @@ def test_hero_says_what_the_buttons_promise(figure):
         "Mean 0: they agree": r"the two norms agree",
     }.items():
         found.get_by_role("button", name=button, exact=True).click()
-        found.page.wait_for_timeout(100)
+        rest(found.page)
         assert re.search(finding, said.inner_text()), said.inner_text()
         hero_is_right(found)
 
@@ -79,7 +79,7 @@ def test_hero_by_finger(figure):
         ("touchEnd", []),
     ):
         cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.wait_for_timeout(200)
+    rest(page, 200)
     assert hero_is_right(found)[3] > 2.5
     assert page.evaluate("scrollY") == top, "the page stays while a bar is dragged"
 
@@ -99,16 +99,16 @@ def test_depth_by_mouse_and_keyboard(figure):
     slider = found.get_by_role("slider", name="Gain")
     box = slider.bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2)
-    page.wait_for_timeout(100)
+    rest(page)
     gain, _ = depth_is_right(found)
     assert gain > 1.2
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(100)
+    rest(page)
     assert depth_is_right(found)[0] < gain
     found.locator(".rmsn-marker").focus()
     page.keyboard.press("Home")
-    page.wait_for_timeout(100)
+    rest(page)
     assert depth_is_right(found)[1] == 1
     picture = found.locator("svg").first.bounding_box()
     drag(
@@ -141,13 +141,13 @@ def test_epsilons_by_mouse_and_keyboard(figure):
     marker = found.locator(".rmsn-marker")
     marker.focus()
     page.keyboard.press("End")
-    page.wait_for_timeout(100)
+    rest(page)
     assert epsilons_are_right(found) == 100
     box = found.locator("svg").first.bounding_box()
     drag(page, marker, box["x"] + box["width"] * 0.5, box["y"] + 150)
     assert epsilons_are_right(found) < 1
     found.get_by_role("button", name="10⁻⁵: four answers").click()
-    page.wait_for_timeout(100)
+    rest(page)
     shown = numbers(marker.get_attribute("aria-valuetext"))[1:]
     assert sorted(shown) == [0.00316, 0.01, 0.0995, 0.999]
     assert page.problems == []
@@ -198,11 +198,11 @@ def test_invariance_table_by_keyboard(figure):
     slider = found.locator(".rmsn-slider:not([hidden]) input")
     slider.focus()
     page.keyboard.press("End")
-    page.wait_for_timeout(150)
+    rest(page)
     assert table_is_right(found)[2] > 0.1
     found.locator("td[tabindex='0']").focus()
     page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(100)
+    rest(page)
     assert table_is_right(found)[0] == "LayerNorm"
     assert page.problems == []
 
@@ -215,7 +215,7 @@ def test_every_cell_of_the_table_by_mouse(figure):
         slider = found.locator(".rmsn-slider:not([hidden]) input")
         box = slider.bounding_box()
         page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
-        page.wait_for_timeout(40)
+        rest(page)
         seen.add(table_is_right(found)[:2])
     assert len(seen) == 35
     assert "35 of 35" in found.inner_text()
@@ -227,7 +227,7 @@ def test_the_buttons_of_the_table_mark_their_cells(figure):
     assert shown.inner_text() == "?", "nothing is measured before the reader has moved"
     for button, sign in {"mirror": "±", "Shift W": "✗", "no longer exact": "≈"}.items():
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         assert found.locator("td[aria-selected=true]").inner_text() == sign
         table_is_right(found)
 
@@ -235,7 +235,7 @@ def test_the_buttons_of_the_table_mark_their_cells(figure):
 def test_the_address_brings_a_state_back(figure, visit, site):
     page, found = figure("hero")
     found.get_by_role("button", name="+ 2: only one moves").click()
-    page.wait_for_timeout(400)
+    rest(page, 400)
     again = visit(page.url)
     shift = again.locator(".rmsn-figure[data-ready]").first.get_by_role("slider", name="shift")
     assert numbers(shift.get_attribute("aria-valuetext")) == [2]

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, numbers
+from browser.figures import drag, numbers, rest
 from rmsnorm_edu import explorables, reference
 from rmsnorm_edu.explorables import growing_weights
 
@@ -31,7 +31,7 @@ def alone(visit, tmp_path):
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
-    page.wait_for_timeout(60)
+    rest(page)
 
 
 def move(page, element, right, down):
@@ -101,7 +101,7 @@ def test_gradient_plane_does_what_its_buttons_promise(alone):
         ("Reset", "at a right angle", lambda x, dy, dx: np.allclose(dx, start[2])),
     ]:
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         assert finding in said.inner_text()
         assert check(*plane_is_right(found)), button
 
@@ -118,7 +118,7 @@ def test_gradient_plane_by_finger(alone):
         ("touchEnd", []),
     ):
         cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.wait_for_timeout(150)
+    rest(page)
     assert plane_is_right(found)[0][1] < 0
     assert page.evaluate("scrollY") == 0
 
@@ -144,7 +144,7 @@ def test_growing_weights_by_mouse(alone):
     assert weights_are_right(found)[2] > 60
     box = found.get_by_role("slider", name="Decay").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2)
-    page.wait_for_timeout(60)
+    rest(page)
     assert weights_are_right(found)[1] > 0.01
     assert page.problems == []
 
@@ -170,6 +170,6 @@ def test_growing_weights_do_what_the_buttons_promise(alone):
         ("Reset", r"from 1 to 7\.64", (0.3, 0, 1)),
     ]:
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         assert re.search(finding, said.inner_text())
         assert weights_are_right(found) == state

@@ -5,6 +5,8 @@ import gzip
 import build_book
 import pytest
 
+from browser.figures import rest
+
 PAGES = [*(f"{page}.html" for page in build_book.toc_pages()), "search.html", "genindex.html"]
 ARTICLE = "article.bd-article"  # what is around it is the theme's; the search page has none
 CHAPTERS = [page for page in PAGES if "/equation/" in page]
@@ -32,7 +34,7 @@ def violations(page, *rules):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
     page.evaluate("document.querySelectorAll('article details').forEach(f => { f.open = true; })")
-    page.wait_for_timeout(200)
+    rest(page, 200)
     if page.locator(ARTICLE).count() == 0:
         return []
     options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
@@ -58,7 +60,7 @@ def test_a_served_page_is_whole_accessible_and_fits_a_small_phone(visit, site, n
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     assert violations(page, "color-contrast") == []
     page.set_viewport_size({"width": 320, "height": 700})
-    page.wait_for_timeout(200)
+    rest(page, 200)
     assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 

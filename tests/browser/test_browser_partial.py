@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, numbers, pace
+from browser.figures import drag, numbers, pace, rest
 from rmsnorm_edu import reference
 from rmsnorm_edu.explorables import partial_estimate
 
@@ -47,7 +47,7 @@ def spoken(found):
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
-    page.wait_for_timeout(100)
+    rest(page)
 
 
 def test_partial_by_mouse(alone):
@@ -58,10 +58,10 @@ def test_partial_by_mouse(alone):
     p, *_ = is_right(found)
     assert p > 0.3
     found.get_by_role("button", name="one outlier").click()
-    page.wait_for_timeout(100)
+    rest(page)
     assert is_right(found) == (p, 1024, "outlier")
     found.get_by_role("button", name="Reset").click()
-    page.wait_for_timeout(100)
+    rest(page)
     assert is_right(found) == (0.0625, 1024, "normal")
     assert page.problems == []
 
@@ -95,7 +95,7 @@ def test_partial_does_what_the_buttons_promise(alone):
         "Reset": ((0.0625, 1024, "normal"), r"% too small and \d+% too large"),
     }.items():
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(100)
+        rest(page)
         assert is_right(found) == state
         assert re.search(finding, said.inner_text()), said.inner_text()
         assert bool(found.locator("[data-slot=floor].is-wrong").count()) == (state[1] == 8)
@@ -107,7 +107,7 @@ def test_the_crash_is_hatched_where_int_gives_nothing(alone):
     zone = found.locator(".rmsn-crash")
     assert float(zone.get_attribute("width")) == 0, "n = 1024: one percent is ten features"
     found.get_by_role("button", name="6.25% of 8").click()
-    page.wait_for_timeout(100)
+    rest(page)
     left, width = (float(zone.get_attribute(name)) for name in ("x", "width"))
     found.locator(".rmsn-marker").focus()
     for share, keys in {0.12: ["Home"] + ["Shift+ArrowRight"] * 4, 0.125: ["ArrowRight"]}.items():

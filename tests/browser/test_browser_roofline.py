@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, pace
+from browser.figures import drag, pace, rest
 from rmsnorm_edu import cost
 from rmsnorm_edu.explorables import roofline as figure
 
@@ -50,7 +50,7 @@ def amounts(text):
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
-    page.wait_for_timeout(60)
+    rest(page)
 
 
 def test_roofline_by_mouse(alone):
@@ -61,10 +61,10 @@ def test_roofline_by_mouse(alone):
     assert is_right(found)[0].endswith("unfused")
     for chip in cost.CHIPS.values():
         found.get_by_role("button", name=chip.name, exact=True).click()
-        page.wait_for_timeout(30)
+        rest(page)
         is_right(found)
     page.mouse.click(box["x"] + 40, found.locator(".rmsn-way .rmsn-part").first.bounding_box()["y"])
-    page.wait_for_timeout(60)
+    rest(page)
     assert not is_right(found)[0].endswith("unfused"), "a bar chooses its way"
     assert page.problems == []
 
@@ -98,7 +98,7 @@ def test_roofline_does_what_the_buttons_promise(alone):
         ("Reset", "waits for memory at least 95%", ("forward", 8192, 0)),
     ]:
         found.get_by_role("group", name="Try this").get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         operation, _, _, rows, _, programs = is_right(found)
         assert (operation, rows, programs) == shown
         assert finding in said.inner_text()
@@ -114,7 +114,7 @@ def test_the_other_ways_keep_the_family(alone):
         family = {f["label"]: f for f in figure.data()["families"].values()}[label]
         for way, operation in family["ways"]:
             ways.get_by_role("button", name=figure.WAYS[way]).click()
-            page.wait_for_timeout(30)
+            rest(page)
             assert is_right(found)[0] == operation
     assert page.problems == []
 

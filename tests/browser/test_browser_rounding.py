@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("anywidget")
 pytest.importorskip("ml_dtypes")
 
-from browser.figures import BY_KEY, drag, numbers, pace
+from browser.figures import BY_KEY, drag, numbers, pace, rest
 from rmsnorm_edu import precision
 from rmsnorm_edu.explorables import rounding_cloud as cloud
 
@@ -52,7 +52,7 @@ def test_rounding_cloud_by_mouse(alone):
     found.get_by_role("slider", name="Largest |x|", exact=True).press("Home")
     for text in (*cloud.LABELS.values(), *cloud.DTYPES):
         found.get_by_role("button", name=text, exact=True).click()
-        page.wait_for_timeout(30)
+        rest(page)
         cloud_is_right(found)
     assert page.problems == []
 
@@ -62,12 +62,12 @@ def test_rounding_cloud_by_keyboard(alone):
     found.locator(".rmsn-marker").focus()
     for key, k in (("ArrowRight", 2), ("Shift+ArrowRight", 22), ("Home", -44), ("End", 34)):
         page.keyboard.press(key)
-        page.wait_for_timeout(30)
+        rest(page)
         assert cloud_is_right(found)[3] == k
     slider = found.get_by_role("slider", name="Largest |x|", exact=True)
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(30)
+    rest(page)
     assert cloud_is_right(found)[3] == 32
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
@@ -82,15 +82,15 @@ def test_rounding_cloud_says_what_the_buttons_promise(alone):
         ("Reset", "Below the bound", ("float16", "gemma_flax", None, 0)),
     ]:
         found.get_by_role("button", name=button).click()
-        page.wait_for_timeout(60)
+        rest(page)
         assert cloud_is_right(found) == state
         assert finding in found.locator("output.rmsn-finding").inner_text()
-    page.wait_for_timeout(200)
+    rest(page, 200)
     assert found.locator(".rmsn-hidden tr").count() == 3
 
 
 def test_rounding_cloud_answers_quickly(alone):
     page, found = alone("RoundingCloud")
     found.get_by_role("button", name="bfloat16: LLaMA").click()
-    page.wait_for_timeout(60)
+    rest(page)
     assert pace(found, BY_KEY) <= 8

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from browser.figures import drag, numbers, same
+from browser.figures import drag, numbers, rest, same
 from rmsnorm_edu import reference
 
 
@@ -37,11 +37,11 @@ def test_a_point_by_mouse_and_keyboard(figure):
     assert "C: x" in found.locator(".rmsn-equation").inner_text()
     for key in ("ArrowUp", "Shift+ArrowRight", "PageDown"):
         page.keyboard.press(key)
-        page.wait_for_timeout(50)
+        rest(page)
         assert (points(found)[2] != after[2]).any()
         after = points(found)
     page.keyboard.press("Home")
-    page.wait_for_timeout(50)
+    rest(page)
     assert (points(found) == before).all()
     assert page.problems == []
 
@@ -55,15 +55,15 @@ def test_the_view_by_mouse_and_keyboard(figure):
     page.mouse.down()
     page.mouse.move(x + 60, y + 40, steps=6)
     page.mouse.up()
-    page.wait_for_timeout(50)
+    rest(page)
     assert view(found) == [-10, 40]
     found.locator(".rmsn-orbit").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Shift+ArrowUp")
-    page.wait_for_timeout(50)
+    rest(page)
     assert view(found) == [-5, 90]
     page.keyboard.press("Home")
-    page.wait_for_timeout(50)
+    rest(page)
     assert view(found) == [20, 20]
     points(found)
     assert page.problems == []
@@ -79,7 +79,7 @@ def test_the_sphere_says_what_the_buttons_promise(figure):
         "× 0.3: nothing moves": r"no output moves",
     }.items():
         found.get_by_role("button", name=button, exact=True).click()
-        page.wait_for_timeout(100)
+        rest(page)
         assert re.search(finding, said.inner_text()), said.inner_text()
         points(found)
         beyond = found.get_by_text("beyond the picture").is_visible()
@@ -87,10 +87,10 @@ def test_the_sphere_says_what_the_buttons_promise(figure):
     slider = found.get_by_role("slider", name="Morph")
     slider.focus()
     page.keyboard.press("Home")
-    page.wait_for_timeout(100)
+    rest(page)
     assert "The input" in said.inner_text()
     found.get_by_role("button", name="LayerNorm").click()
-    page.wait_for_timeout(100)
+    rest(page)
     assert "norm=layer" in page.evaluate(
         "new Promise(f => setTimeout(() => f(location.hash), 300))"
     )
@@ -107,7 +107,7 @@ def test_a_point_and_the_view_by_finger(figure):
             points = [{"x": x + dx, "y": y + dy}]
             cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
         cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        page.wait_for_timeout(100)
+        rest(page)
 
     before = points(found)
     box = found.locator(".rmsn-point").first.bounding_box()

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from browser.figures import numbers, pace, same
+from browser.figures import numbers, pace, rest, same
 from rmsnorm_edu import reference
 
 
@@ -32,7 +32,7 @@ def at(found):
 
 def button(found, name):
     found.get_by_role("button", name=name, exact=True).click()
-    found.page.wait_for_timeout(100)
+    rest(found.page)
 
 
 def said(found):
@@ -45,7 +45,7 @@ def test_the_last_step_has_stored_the_norm(figure):
     button(found, "2")
     found.get_by_role("slider", name="Step").focus()
     page.keyboard.press("End")
-    page.wait_for_timeout(300)
+    rest(page, 300)
     arrays = memory(found)
     truth = reference.rms_norm(arrays["x"], arrays["w"][0], eps=1e-6)
     assert same(arrays["y"], truth)
@@ -57,7 +57,7 @@ def test_the_last_step_has_stored_the_norm(figure):
 def home(found):
     found.get_by_role("slider", name="Step").focus()
     found.page.keyboard.press("Home")
-    found.page.wait_for_timeout(100)
+    rest(found.page)
 
 
 def test_it_opens_where_lanes_are_masked(figure):
@@ -70,11 +70,11 @@ def test_it_opens_where_lanes_are_masked(figure):
         assert (states(found, "load"), states(found, "masked")) == (6, 2)
     home(found)
     assert at(found) == (1, 1)
-    page.wait_for_timeout(300)  # the address follows
+    rest(page, 300)  # the address follows
     assert page.url.endswith("#kernel_stepper-1&moment=0&program=1")
     button(found, "Reset")
     assert at(found) == opened
-    page.wait_for_timeout(300)
+    rest(page, 300)
     assert "#" not in page.url, "Reset is the state of the page"
 
 
@@ -95,7 +95,7 @@ def test_by_mouse(figure):
     slider = found.get_by_role("slider", name="Step")
     box = slider.bounding_box()
     page.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
-    page.wait_for_timeout(100)
+    rest(page)
     assert "store" in found.locator(".rmsn-ks-formula").inner_text()
     assert states(found, "store") == 6
     button(found, "Next")
@@ -108,12 +108,12 @@ def test_by_keyboard(figure):
     home(found)
     for key, step in (("ArrowRight", 2), ("Shift+ArrowRight", 12), ("ArrowLeft", 11), ("Home", 1)):
         page.keyboard.press(key)
-        page.wait_for_timeout(50)
+        rest(page)
         assert at(found) == (0, step)
     back = found.get_by_role("button", name="Back", exact=True)
     back.focus()
     page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
+    rest(page)
     assert at(found) == (0, 1), "there is nothing before the first step"
     assert back.get_attribute("aria-disabled") == "true"
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import pace
+from browser.figures import pace, rest
 from rmsnorm_edu.benchmarks.cpu_ladder import traffic
 from rmsnorm_edu.explorables import where_bytes_go as figure
 
@@ -41,7 +41,7 @@ def is_right(found):
 
 def press(page, key):
     page.keyboard.press(key)
-    page.wait_for_timeout(60)
+    rest(page)
 
 
 def test_the_ladder_by_mouse(alone):
@@ -50,7 +50,7 @@ def test_the_ladder_by_mouse(alone):
     rows = found.locator(".rmsn-hit")
     for place, rung in enumerate(figure.RUNGS):
         rows.nth(place).click()
-        page.wait_for_timeout(30)
+        rest(page)
         assert is_right(found)[0] == rung
         assert found.locator(".rmsn-row.is-own").count() == 1
     assert page.problems == []
@@ -82,7 +82,7 @@ def test_the_ladder_does_what_its_buttons_promise(alone):
     ]:
         group = found.get_by_role("group", name="Try this").get_by_role("button", name=button)
         group.click()
-        page.wait_for_timeout(60)
+        rest(page)
         rung, shape, output = is_right(found)
         assert ((rung, output), shape) == (state, (8192, 4096))
         assert finding in said.inner_text()
