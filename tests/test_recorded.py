@@ -184,6 +184,8 @@ def test_the_commit_is_the_checkouts_or_none(monkeypatch) -> None:
     said = {"ls-files": ["provenance.py"], "rev-parse": ["abc"], "status": [" M a.py"]}
     monkeypatch.setattr(provenance, "_said", lambda *command: said[command[3]])
     assert provenance.commit() == "abc + changes"
+    said["rev-parse"] = []
+    assert provenance.commit() == "none (git names no commit)"
 
 
 def test_a_missing_tool_says_nothing() -> None:

@@ -55,9 +55,11 @@ def commit() -> str:
     here = str(Path(__file__).parent)
     if not _said("git", "-C", here, "ls-files", "provenance.py"):  # installed, not a checkout
         return "none (installed package)"
-    head = _said("git", "-C", here, "rev-parse", "--short=12", "HEAD")[0]
+    head = _said("git", "-C", here, "rev-parse", "--short=12", "HEAD")
+    if not head:  # no commit yet, or git took too long
+        return "none (git names no commit)"
     changed = _said("git", "-C", here, "status", "--porcelain", "--untracked-files=no")
-    return f"{head} + changes" if changed else head
+    return f"{head[0]} + changes" if changed else head[0]
 
 
 def installed(name: str) -> str | None:
