@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import subprocess
 
 import numpy as np
 import pytest
@@ -107,9 +108,16 @@ def test_what_cannot_be_measured_is_said(arguments: list[str], text: str, capsys
     assert text in capsys.readouterr().err
 
 
-def test_a_method_that_fails_is_left_out(capsys) -> None:
+def test_what_a_compiler_prints_is_passed_over(monkeypatch) -> None:
+    said = subprocess.CompletedProcess([], 0, 'a warning\n[{"method": "copy"}]\n')
+    monkeypatch.setattr(cpu.subprocess, "run", lambda *_, **__: said)
+    assert cpu.measured((3, 4)) == [{"method": "copy"}]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, PermissionError])
+def test_a_method_that_fails_is_left_out(error: type, capsys) -> None:
     def broken() -> None:
-        raise RuntimeError("no compiler\nsecond line")
+        raise error("no compiler\nsecond line")
 
     assert not cpu._works("torch.compile", broken)
     assert capsys.readouterr().err == "torch.compile is left out: no compiler\n"

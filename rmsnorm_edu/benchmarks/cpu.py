@@ -81,7 +81,8 @@ def measured(
         )
     if child.returncode:
         raise RuntimeError(f"the measuring process failed with exit status {child.returncode}")
-    entries: list[dict[str, Any]] = json.loads(child.stdout)
+    answer = child.stdout.rstrip().rpartition("\n")[2]  # what a compiler prints comes before it
+    entries: list[dict[str, Any]] = json.loads(answer)
     return entries
 
 
@@ -172,7 +173,7 @@ def _works(method: str, call: Call) -> bool:
         call()
     except MemoryError:
         raise
-    except (ImportError, RuntimeError) as error:
+    except (ImportError, OSError, RuntimeError) as error:  # OSError: no folder for what it compiles
         if "allocate memory" in str(error):  # torch's way to say it
             raise MemoryError from error
         reason = str(error).strip().splitlines()[0]
