@@ -30,9 +30,9 @@ def kernel_from(source: str, name: str) -> Any:
     file = f"{name}.py"
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = (len(source), None, lines, file)
-    module = types.ModuleType(name)
+    module = types.ModuleType(f"kernel {name}")  # a kernel may be called `copy`
     module.__dict__.update(triton=triton, tl=tl, __file__=file)
-    sys.modules[name] = module  # inspect finds a function's source through its module
+    sys.modules[module.__name__] = module  # inspect finds a function's source through its module
     exec(compile(source, file, "exec"), module.__dict__)
     return module.__dict__[name]
 
