@@ -110,7 +110,8 @@ def flops(
 ) -> int:
     """Floating-point operations: each addition, multiplication, division or root counts as one.
 
-    A sum of n numbers is n additions. Converting a type counts as none. Raises like `traffic`.
+    A sum of n numbers is n additions, one over a root is one operation. Converting a type counts
+    as none. Raises like `traffic`.
 
     >>> flops("forward", 1, 1024)
     4099
