@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("anywidget")
@@ -133,6 +134,12 @@ def test_the_state_is_the_figures_own_traits():
     call = Page(hero.to_html()).scripts[-1]
     assert '"scale":-2.0' in call
     assert json.dumps(hero.label) in call
+
+
+def test_a_state_of_numpys_numbers_is_plain():
+    state = explorables.Roofline(rows=np.int64(8)).state()
+    assert type(state["rows"]) is int
+    assert state["rows"] == 8
 
 
 @pytest.mark.parametrize("change", [{"scale": 3.5}, {"shift": -4}, {"x": [1.0]}, {"x": [1.0, 9]}])

@@ -51,3 +51,10 @@ def test_it_begins_with_the_largest_shape_and_refuses_what_it_cannot_show():
     for change in ({"rung": "magic"}, {"output": "old"}):
         with pytest.raises(traitlets.TraitError):
             explorables.WhereBytesGo(**change)
+
+
+def test_a_shape_without_a_record_is_refused():
+    shapes = ["x".join(map(str, shape)) for shape in figure.data()["shapes"]]
+    assert explorables.WhereBytesGo(shape=shapes[0]).state()["shape"] == shapes[0]
+    with pytest.raises(ValueError, match="shape = '3x3'; it is one of " + ", ".join(shapes)):
+        explorables.WhereBytesGo(shape="3x3")

@@ -7,6 +7,7 @@ import numpy as np
 import traitlets
 
 from rmsnorm_edu import recorded
+from rmsnorm_edu._words import known
 from rmsnorm_edu.benchmarks.cpu_ladder import STREAMS
 from rmsnorm_edu.explorables.figure import Figure
 
@@ -80,3 +81,8 @@ class WhereBytesGo(Figure):
     @traitlets.default("shape")
     def _default_shape(self) -> str:
         return _name(max(self.data["shapes"], key=lambda shape: shape[0] * shape[1]))
+
+    @traitlets.validate("shape")
+    def _recorded(self, proposal: Any) -> Any:
+        known(proposal["value"], self.data["times"], "shape")
+        return proposal["value"]
