@@ -4,8 +4,10 @@
 - `conventions`: what real libraries compute; `precision`: how far rounding can go
 - `checks`: `verify` judges any RMSNorm, `check` an exercise; `mutants`: wrong norms, as data
 - `cost`: bytes, arithmetic and the least time of each operation, on seven chips
+- `fused_cpu`: RMSNorm of NumPy arrays at the speed of a copy, and the steps that lead there
 - `partial`: how good the RMS of the first k features is
-- `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance
+- `invariance`: the paper's Table 1, measured; `recorded`: results with their provenance,
+  `benchmarks`: what measures them
 - `experiments`: small trainings on real data, and the data
 - `nn`: PyTorch layers, a drop-in for `torch.nn.RMSNorm` among them
 - `kernels`: the layer in Triton, forward and backward, on a GPU or interpreted
@@ -20,6 +22,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 __all__ = [
+    "benchmarks",
     "checks",
     "conventions",
     "cost",
@@ -27,6 +30,7 @@ __all__ = [
     "experiments",
     "explorables",
     "frameworks",
+    "fused_cpu",
     "geometry",
     "invariance",
     "kernels",

@@ -101,7 +101,11 @@ def words(text: str) -> list[str]:
 
 def numbers(text: str) -> list[int]:
     """Integers with commas between them."""
-    return [int(word) for word in words(text)]
+    try:
+        return [int(word) for word in words(text)]
+    except ValueError as error:
+        remedy = f"{text!r}: give whole numbers with commas between them, like 75,90"
+        raise argparse.ArgumentTypeError(remedy) from error
 
 
 def _add_bench(commands: Any) -> None:

@@ -207,7 +207,7 @@ def _kernels() -> ModuleType:
     try:
         from rmsnorm_edu import _fused_kernels
     except ModuleNotFoundError as error:
-        if error.name != "numba":
+        if error.name not in ("numba", "llvmlite"):
             raise
         raise ImportError('the fused rung needs numba: pip install "rmsnorm_edu[cpu]"') from error
     return _fused_kernels

@@ -3,6 +3,7 @@
 import json
 import mmap
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -121,6 +122,15 @@ def test_a_method_that_fails_is_left_out(error: type, capsys) -> None:
 
     assert not cpu._works("torch.compile", broken)
     assert capsys.readouterr().err == "torch.compile is left out: no compiler\n"
+
+
+def test_what_is_left_out_is_told_once(monkeypatch, capsys) -> None:
+    monkeypatch.delitem(sys.modules, "rmsnorm_edu._fused_kernels", raising=False)
+    monkeypatch.delattr("rmsnorm_edu._fused_kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    [copy] = cpu._measure(PLAN | {"methods": ["copy", "fused"]})
+    assert copy["method"] == "copy"
+    assert capsys.readouterr().err.count("fused is left out: the fused rung needs numba") == 1
 
 
 def test_the_record_has_every_shape(monkeypatch) -> None:

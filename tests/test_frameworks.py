@@ -31,10 +31,14 @@ def test_a_missing_framework_says_what_to_install(name: str) -> None:
     assert name not in runs.installed()
 
 
-def test_an_unknown_attribute_lists_what_there_is() -> None:
+def test_an_unknown_attribute_lists_what_there_is(monkeypatch) -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'mxnet'; it has .*keras"):
         frameworks.mxnet  # noqa: B018
-    assert set(frameworks.__all__) <= set(dir(frameworks))
+    assert {"NAMES", "rename"} <= set(dir(frameworks))
+    monkeypatch.setattr(frameworks, "find_spec", lambda name: name == "flax")
+    for name in ("flax", "keras", "pytensor"):
+        monkeypatch.delattr(frameworks, name, raising=False)  # those that are loaded already
+    assert set(dir(frameworks)) & {"flax", "keras", "pytensor"} == {"flax"}
 
 
 @pytest.mark.parametrize("source", frameworks.NAMES)

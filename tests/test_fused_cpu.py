@@ -214,10 +214,11 @@ def test_errors_of_the_gradients() -> None:
         fused_cpu.rms_norm_vjp(dy, X, out=dy)
 
 
-def test_without_numba_the_error_says_what_to_install(monkeypatch) -> None:
+@pytest.mark.parametrize("library", ["numba", "llvmlite"])  # the second comes with the first
+def test_without_numba_the_error_says_what_to_install(library, monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "rmsnorm_edu._fused_kernels", raising=False)
     monkeypatch.delattr("rmsnorm_edu._fused_kernels", raising=False)
-    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=r'pip install "rmsnorm_edu\[cpu\]"'):
         fused_cpu.rms_norm(X)
     assert fused_cpu.blocked(X, vector(8)).shape == X.shape  # needs none

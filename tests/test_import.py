@@ -1,8 +1,11 @@
 """``import rmsnorm_edu`` costs NumPy and next to nothing more."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rmsnorm_edu
@@ -46,3 +49,24 @@ def test_every_public_name_loads_and_an_unknown_one_lists_them() -> None:
     assert set(rmsnorm_edu.__all__) <= set(dir(rmsnorm_edu))
     with pytest.raises(AttributeError, match="has no attribute 'kernel'; it has"):
         _ = rmsnorm_edu.kernel
+
+
+def test_help_needs_numpy_alone(tmp_path) -> None:
+    """`help` asks a module for each name that it lists: none may need what is not installed."""
+    home = Path(np.__file__).parents[1]
+    for folder in ("numpy", "numpy.libs"):  # the second where the wheel has one
+        if (home / folder).is_dir():
+            (tmp_path / folder).symlink_to(home / folder)
+    code = """
+import pydoc, sys
+import rmsnorm_edu
+for name in rmsnorm_edu.__all__:
+    assert name in pydoc.render_doc(getattr(rmsnorm_edu, name)).splitlines()[0]
+assert "checks" in pydoc.render_doc(rmsnorm_edu)
+assert "torch" not in sys.modules
+"""
+    paths = os.pathsep.join(map(str, [Path(rmsnorm_edu.__file__).parents[1], tmp_path]))
+    command = [sys.executable, "-S", "-c", code]  # without site-packages
+    environment = os.environ | {"PYTHONPATH": paths}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

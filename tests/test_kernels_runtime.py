@@ -21,6 +21,18 @@ def test_missing_library(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
         kernels.__getattr__("rms_norm")
 
 
+def test_missing_libraries_are_named_together_and_their_names_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+    remedy = (
+        r'PyTorch and Triton, which are not installed: pip install "rmsnorm_edu\[torch,triton\]"'
+    )
+    with pytest.raises(ImportError, match=remedy):
+        kernels.__getattr__("rms_norm")
+    assert "rms_norm" not in dir(kernels)
+
+
 def test_missing_triton_where_a_file_of_the_kernels_is_imported_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

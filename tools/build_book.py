@@ -52,7 +52,7 @@ def command(folder: Path, *options: str) -> list[str]:
 
 def main() -> int:
     folder = ROOT / "_build"
-    print("Building the book: a minute or two the first time, seconds later.", flush=True)
+    print("Building the book: some minutes the first time, seconds later.", flush=True)
     placeholders()
     run = subprocess.run(command(ROOT), stdout=subprocess.PIPE, text=True)  # warnings: stderr
     if run.returncode:

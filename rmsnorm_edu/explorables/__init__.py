@@ -7,11 +7,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-if find_spec("anywidget") is None:
-    raise ImportError(
-        'the explorables need anywidget, which is not installed: pip install "rmsnorm_edu[widgets]"'
-    )
-
 _HOME = {
     "Figure": "figure",
     "Hero": "hero",
@@ -51,11 +46,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the figure's module on first use."""
+    """Load the figure's module on first use; ImportError, with the remedy, without anywidget."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no figure {name!r}; it has {__all__}")
+    if find_spec("anywidget") is None:
+        raise ImportError(
+            f"explorables.{name} needs anywidget, which is not installed: "
+            'pip install "rmsnorm_edu[widgets]"'
+        )
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """What can be had: `help` asks for each of these names."""
+    return sorted({*globals(), *(() if find_spec("anywidget") is None else __all__)})

@@ -6,8 +6,10 @@ install. `rename` carries a layer's parameters from one library's names to anoth
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
+_FILES = ("flax", "keras", "pytensor")  # called as what they need
 __all__ = ["NAMES", "flax", "keras", "pytensor", "rename"]
 
 Value = TypeVar("Value")
@@ -70,10 +72,11 @@ def _needed(module: str, extra: str) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Load a framework's module on first use."""
-    if name in ("flax", "keras", "pytensor"):
+    if name in _FILES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {__all__}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """What can be had: `help` asks for each of these names."""
+    return sorted({*globals(), *filter(find_spec, _FILES)})

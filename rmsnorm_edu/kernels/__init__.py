@@ -29,15 +29,21 @@ def __getattr__(name: str) -> Any:
     """
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {__all__}")
-    for library, title in _LIBRARIES.items():
-        if find_spec(library) is None:
-            raise ImportError(
-                f"kernels.{name} needs {title}, which is not installed: "
-                f'pip install "rmsnorm_edu[{library}]"'
-            )
+    if missing := _missing():
+        titles = " and ".join(_LIBRARIES[library] for library in missing)
+        verb = "is" if len(missing) == 1 else "are"
+        raise ImportError(
+            f"kernels.{name} needs {titles}, which {verb} not installed: "
+            f'pip install "rmsnorm_edu[{",".join(missing)}]"'
+        )
     module = import_module(f"{__name__}.{_HOME[name] or name}")
     return getattr(module, name) if _HOME[name] else module
 
 
+def _missing() -> list[str]:
+    return [library for library in _LIBRARIES if find_spec(library) is None]
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What can be had: `help` asks for each of these names."""
+    return sorted({*globals(), *(() if _missing() else __all__)})

@@ -31,7 +31,8 @@ def add_rms_norm(
     x and residual are (..., d), of one shape and type; weight, eps, casting and weight_offset are
     `rms_norm`'s. h is the new residual. Both results have x's shape, without gaps in memory; no
     input is written to. y is `rms_norm(x + residual, …)` but for the order of a sum, in one kernel:
-    4nds bytes instead of 5nds, and so is the backward, instead of 6nds. Raises as `rms_norm` does.
+    4nds bytes for n rows of d numbers of s bytes, instead of 5nds; so is the backward, instead of
+    6nds. Raises as `rms_norm` does.
     """
     checked_rows(x)
     checked_twin(residual, x, "residual")

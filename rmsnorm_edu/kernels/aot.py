@@ -87,11 +87,12 @@ def compiled(orders: list[dict[str, Any]], cache: str) -> list[dict[str, Any]]:
 
 def table(entries: Sequence[dict[str, Any]]) -> str:
     """The entries of `report`, a line each."""
-    head = f"{'kernel':22} {'arch':>6} {'dtype':8} {'warps':>5} {'registers':>9} "
+    width = max(len(e["kernel"]) for e in entries) if entries else 0
+    head = f"{'kernel':{width}} {'arch':>6} {'dtype':8} {'warps':>5} {'registers':>9} "
     lines = [head + f"{'shared':>6} {'spilled':>7}  {'loads (bits)':16} stores (bits)"]
     for e in entries:
         lines.append(
-            f"{e['kernel']:22} {'sm_' + str(e['arch']):>6} {e['dtype']:8} {e['warps']:4} "
+            f"{e['kernel']:{width}} {'sm_' + str(e['arch']):>6} {e['dtype']:8} {e['warps']:4} "
             f"{e['registers']:9} {e['shared']:6} {e['spilled']:7}  "
             f"{_widths(e['loads']):16} {_widths(e['stores'])}"
         )

@@ -33,4 +33,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """What can be had: `help` asks for each of these names."""
+    return sorted({*globals(), *(() if find_spec("torch") is None else __all__)})
