@@ -469,6 +469,8 @@ def test_the_whole_layer_traces_without_a_break(kind, compiled) -> None:
 @torch.no_grad()
 def test_the_compiler_keeps_a_graph_for_every_kind_of_cell(monkeypatch) -> None:
     """More than the eight of one code, after which it would compile no more and say nothing."""
+    _cell._compiled.cache_clear()  # of what other tests have compiled
+    torch.compiler.reset()
     graphs = CompileCounter()
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=graphs))
     for size in range(1, 11):
