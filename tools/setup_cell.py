@@ -7,8 +7,9 @@ from typing import Any
 MODULES = {"ipython": "IPython"}  # distributions whose module is named otherwise
 CELL = """\
 # Set up: installs the book's package where it is missing, then says what was found.
+# Further down, a line such as "share = 25%" under a cell is a number that a sentence uses.
 REPO = {address}
-WHEEL = ""  # or the name of a wheel that you uploaded beside this notebook
+WHEEL = ""  # or the name of a wheel that you uploaded here: the README says how to make it
 from importlib.util import find_spec
 
 if not all(map(find_spec, {modules})):

@@ -1,6 +1,7 @@
 """Every page of the built book: no network, no error, no axe violation, no sideways scroll."""
 
 import gzip
+import re
 
 import build_book
 import pytest
@@ -116,6 +117,27 @@ def test_pictures_follow_the_theme(visit, site):
         return picture.locator("text, path").last.evaluate("e => getComputedStyle(e).fill")
 
     assert ink("light") != ink("dark")
+
+
+def contrast_with_white(colour):
+    """WCAG's ratio for "rgb(…)" on paper; https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio."""
+    shares = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+
+
+def test_a_dark_page_prints_dark_on_light_and_is_dark_again(visit, site):
+    page = visit(site + "book/equation/why_normalise.html", scheme="dark")
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = ['article p', 'article h2',"
+        " '.highlight .kn', '.rmsn-title', 'svg.picture text'].map(found => {"
+        " const style = getComputedStyle(document.querySelector(found));"
+        " return found.startsWith('svg') ? style.fill : style.color; }); })"
+    )
+    page.pdf()
+    for colour in page.evaluate("window.printed"):
+        assert contrast_with_white(colour) >= 4.5, colour
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 def test_first_visit_is_light_enough(visit, site, html):
