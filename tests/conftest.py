@@ -36,6 +36,12 @@ def pytest_runtest_setup() -> None:
         sys.modules["torch"].default_generator.manual_seed(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _ipython_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """IPython, which pages load, writes here: a home that is read-only is no warning."""
+    os.environ["IPYTHONDIR"] = str(tmp_path_factory.mktemp("ipython"))
+
+
 @pytest.fixture
 def own_threads() -> Iterator[None]:
     """How many threads torch is told to take in this test is forgotten after it."""
