@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 USE = """
+import pydoc
 import sys
 import rmsnorm_edu
 from rmsnorm_edu import explorables, recorded
@@ -19,11 +20,12 @@ assert rmsnorm_edu.__file__.startswith(sys.prefix), rmsnorm_edu.__file__
 for name in rmsnorm_edu.__all__:
     getattr(rmsnorm_edu, name)
 figures = sorted({*explorables.__all__} - {"Figure", "KernelStepper"})
+assert "KernelStepper" in pydoc.render_doc(explorables)
 try:
-    explorables.KernelStepper  # records kernels, for which torch and triton would be needed
+    explorables.KernelStepper()  # records kernels, for which torch and triton would be needed
     raise AssertionError("torch is in an empty environment")
 except ImportError as error:
-    assert 'pip install "rmsnorm_edu[torch]"' in str(error), error
+    assert 'pip install "rmsnorm_edu[torch,triton]"' in str(error), error
 for name in figures:
     page = getattr(explorables, name)().to_html()
     assert 'class="rmsn-figure"' in page, name

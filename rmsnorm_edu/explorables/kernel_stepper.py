@@ -1,19 +1,22 @@
 """The figure of the kernels' chapters: a recorded kernel, one instruction after the other."""
 
+from __future__ import annotations
+
 import ast
 import itertools
 import math
 import re
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from rmsnorm_edu._words import known
 from rmsnorm_edu.explorables.figure import Figure
-from rmsnorm_edu.kernels import trace
-from rmsnorm_edu.kernels.trace import Trace
+
+if TYPE_CHECKING:
+    from rmsnorm_edu.kernels.trace import Trace
 
 # What the book steps through: small enough to be read, with lanes that a mask switches off.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -47,7 +50,12 @@ _recorded: dict[str, Trace] = {}
 
 
 def presets(*names: str) -> dict[str, Trace]:
-    """The recordings of `PRESETS` by name: made once in a process, those of a call in one child."""
+    """The recordings of `PRESETS` by name: made once in a process, those of a call in one child.
+
+    ImportError, with the remedy, without torch or triton.
+    """
+    from rmsnorm_edu.kernels import trace  # only who records needs torch and triton
+
     new = [name for name in names if known(name, PRESETS, "preset") and name not in _recorded]
     if new:
         _recorded.update(zip(new, trace.record_all([PRESETS[n] for n in new]), strict=True))
@@ -206,14 +214,14 @@ class KernelStepper(Figure):
 
     def __init__(self, recorded: Trace | Mapping[str, Trace] | None = None, **kwargs: Any) -> None:
         if recorded is not None:
-            if isinstance(recorded, Trace):
+            if not isinstance(recorded, Mapping):
                 kernels = (launch["kernel"] for launch in recorded.launches)
                 recorded = {next(kernels, "the recording"): recorded}
             kwargs["scenes"] = data(recorded)
         super().__init__(**kwargs)
 
     @classmethod
-    def of(cls, *names: str, **kwargs: Any) -> "KernelStepper":
+    def of(cls, *names: str, **kwargs: Any) -> KernelStepper:
         """Some of the presets: "one_row", "long_row", "many_rows", "backward"."""
         return cls(presets(*names), **kwargs)
 
