@@ -4,6 +4,7 @@ import ast
 import base64
 import html.parser
 import importlib
+import importlib.util
 import json
 import re
 import shutil
@@ -202,6 +203,9 @@ def test_without_anywidget_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "rmsnorm_edu\[widgets\]"'):
         explorables.__getattr__("Hero")
     assert not {*FIGURES} & {*dir(explorables)} - {*vars(explorables)}
+    alone = importlib.util.spec_from_file_location("alone", figure.__file__)
+    with pytest.raises(ImportError, match=r'pip install "rmsnorm_edu\[widgets\]"'):
+        alone.loader.exec_module(importlib.util.module_from_spec(alone))
 
 
 def test_an_unknown_figure_is_named():

@@ -101,6 +101,16 @@ BY_KEY = """(el) => (i) => {
 }"""
 
 
+def by_slider(value):
+    """For `pace`: the figure's first slider, set to `value`, a formula of i."""
+    script = """(el) => (i) => {
+      const input = el.querySelector("input");
+      input.value = VALUE;
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    }"""
+    return script.replace("VALUE", value)
+
+
 def pace(found, start):
     """The median time of a move, in milliseconds of a machine that makes 400 texts in one.
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, numbers, pace, rest
+from browser.figures import by_slider, drag, numbers, pace, rest
 from rmsnorm_edu import reference
 from rmsnorm_edu.explorables import partial_estimate
 
@@ -122,9 +122,4 @@ def test_the_crash_is_hatched_where_int_gives_nothing(alone):
 def test_a_move_is_quick(alone):
     """At most 8 ms for a move of p, with the work that follows it."""
     _, found = alone("PartialEstimate")
-    start = """(el) => (i) => {
-      const input = el.querySelector("input");
-      input.value = (i * 37) % 147;
-      input.dispatchEvent(new Event("input", { bubbles: true }));
-    }"""
-    assert pace(found, start) <= 8
+    assert pace(found, by_slider("(i * 37) % 147")) <= 8

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-from browser.figures import drag, pace, rest
+from browser.figures import by_slider, drag, pace, rest
 from rmsnorm_edu import cost
 from rmsnorm_edu.explorables import roofline as figure
 
@@ -124,9 +124,4 @@ def test_a_move_of_the_roofline_is_quick(alone):
     _, found = alone("Roofline")
     found.get_by_role("button", name="add + backward", exact=True).click()
     found.get_by_role("button", name="each operation apart", exact=True).click()
-    start = """(el) => (i) => {
-      const input = el.querySelector("input");
-      input.value = (i * 7) % 18;
-      input.dispatchEvent(new Event("input", { bubbles: true }));
-    }"""
-    assert pace(found, start) <= 8
+    assert pace(found, by_slider("(i * 7) % 18")) <= 8

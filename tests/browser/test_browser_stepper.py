@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from browser.figures import numbers, pace, rest, same
+from browser.figures import by_slider, numbers, pace, rest, same
 from rmsnorm_edu import reference
 
 
@@ -163,9 +163,4 @@ def test_the_longest_kernel_fits_one_screen_of_a_phone(visit, site):
     assert tries["bottom"] - picture["top"] <= 844
     assert all(min(box["width"], box["height"]) >= 24 for box in boxes(found, "button, input"))
     assert code["top"] <= line["top"] < line["bottom"] <= code["bottom"]
-    start = """(el) => (i) => {
-      const input = el.querySelector("input");
-      input.value = i % 30;
-      input.dispatchEvent(new Event("input", { bubbles: true }));
-    }"""
-    assert pace(found, start) <= 8
+    assert pace(found, by_slider("i % 30")) <= 8
